@@ -67,12 +67,12 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(core, tmp
 @pytest.mark.parametrize(
     ("words", "purpose", "packages", "extra"),
     [
-        ("map a.npy b.npy", "a map", "networkx, open3d", "map"),
+        ("map a.npy b.npy", "a map", "networkx", "map"),
         ("evaluate", "pcreg evaluate", "hydra, matplotlib, omegaconf, pydantic, torch, yaml", "evaluate"),
         ("train", "pcreg train", "hydra, omegaconf, pydantic, tensorboard, torch, yaml", "train"),
         ("warmup", "pcreg warmup", "torch", "gpu"),
         ("register a.npy b.npy --device cuda", "device=cuda", "torch", "gpu"),
-        ("register a.npy b.npy --descriptor fpfh", "descriptor fpfh", "networkx, open3d", "map"),
+        ("register a.npy b.npy --descriptor fpfh", "descriptor fpfh", "open3d", "fpfh"),
         ("register a.laz b.npy", "a.laz: this format", "laspy, lazrs", "las"),
         ("register a.npy b.e57", "b.e57: this format", "pye57", "e57"),
     ],

@@ -65,7 +65,7 @@ class Open3DRansac:
     packages = ("open3d",)
 
     def __init__(self) -> None:
-        require("map", "estimator=open3d")
+        require("fpfh", "estimator=open3d")
 
     def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         open3d = load_open3d()

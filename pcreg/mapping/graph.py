@@ -1,8 +1,8 @@
 """Robust pose graph of the registered pairs.
 
 A wrong edge closes no cycle. Edges are ranked by the triangles that they close, poses start from the best
-spanning tree, Open3D optimises them robustly (line processes; Choi, Zhou and Koltun, CVPR 2015), and edges
-that contradict the poses are dropped, the weakest first.
+spanning tree, are optimised robustly (line processes; Choi, Zhou and Koltun, CVPR 2015), and edges that
+contradict the poses are dropped, the weakest first.
 """
 
 from collections import defaultdict
@@ -10,18 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import bsr_array, coo_array, csr_array, diags_array, sparray
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from scipy.sparse.linalg import SuperLU, splu
+from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
-from pcreg.runtime.extras import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
-MIN_LINE_WEIGHT = 0.25  # Open3D prunes edges below it
-PREFERENCE = 1.0  # of Open3D for edges over agreement
+MAX_STEPS, MIN_DECREASE = 100, 1e-6  # of the optimisation; the decrease is a part of the sum
+MIN_DAMPING, MAX_DAMPING = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
             if len(numbers) >= len(rows):  # a tree is exact
                 if numbers not in optimised:
                     own = [edges[number] for number in numbers]
-                    optimised[numbers] = _globally_optimised(rows, own, poses[rows], tolerance)
+                    optimised[numbers] = _optimised(rows, own, poses[rows], tolerance)
                 poses[rows] = optimised[numbers]
         residual = {}
         for number in used:
@@ -131,6 +132,11 @@ def symmetric(n: int, edges: Sequence[Edge], values: np.ndarray) -> csr_array:
     return coo_array((np.tile(values, 2), (rows, columns)), shape=(n, n)).tocsr()
 
 
+def factored(matrix: sparray) -> SuperLU:
+    """Factors of a symmetric positive definite matrix."""
+    return splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+
+
 def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
     """Poses (n, 4, 4) along the tree of the edges that close most triangles, by confidence among equals."""
     n = len(component)
@@ -152,41 +158,52 @@ def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.
     return poses
 
 
-def _globally_optimised(
-    rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float
-) -> np.ndarray:
-    """Poses (m, 4, 4) of the scans `rows` (m,), optimised by Open3D from `poses`; the first stays."""
-    open3d = load_open3d()
-    registration, utility = open3d.pipelines.registration, open3d.utility
-    place = {int(row): number for number, row in enumerate(rows)}
-    graph = registration.PoseGraph()
-    graph.nodes.extend(registration.PoseGraphNode(pose) for pose in poses)
-    graph.edges.extend(
-        registration.PoseGraphEdge(
-            place[edge.source],
-            place[edge.target],
-            edge.T_target_source,
-            np.linalg.inv(edge.covariance),  # Open3D perturbs on the right, in the frame of the source, too
-            uncertain=True,
+def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:
+    """Poses (m, 4, 4) of the scans `rows` (m,), ascending, optimised from `poses`; the first stays."""
+    source, target = np.searchsorted(rows, [(edge.source, edge.target) for edge in edges]).T
+    measured = np.linalg.inv([edge.T_target_source for edge in edges])
+    root = np.linalg.inv(np.linalg.cholesky([edge.covariance for edge in edges]))  # of the information
+    scale = tolerance**2 * (root[:, :, 5] ** 2).sum(1).mean()
+
+    def misfit(poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Relative motions (E, 4, 4), residuals (E, 6) and weights (E,) of edges, and the sum to minimise."""
+        relative = np.linalg.inv(poses[target]) @ poses[source]
+        error = measured @ relative
+        vectors = np.concatenate(
+            [Rotation.from_matrix(error[:, :3, :3]).as_rotvec(), error[:, :3, 3]], axis=1
         )
-        for edge in edges
-    )
-    with utility.VerbosityContextManager(utility.VerbosityLevel.Error):
-        registration.global_optimization(
-            graph,
-            registration.GlobalOptimizationLevenbergMarquardt(),
-            registration.GlobalOptimizationConvergenceCriteria(),
-            registration.GlobalOptimizationOption(
-                max_correspondence_distance=tolerance,
-                edge_prune_threshold=MIN_LINE_WEIGHT,
-                preference_loop_closure=PREFERENCE,
-                reference_node=0,
-            ),
-        )
-    found = np.array([node.pose for node in graph.nodes])
-    found = poses[0] @ inverse(found[0]) @ found
-    found[0] = poses[0]
-    return found
+        residual = (root @ vectors[:, :, None])[:, :, 0]
+        squares = (residual**2).sum(1)
+        weight = scale / (scale + squares)
+        return relative, residual, weight, float(weight @ squares)
+
+    found, damping = misfit(poses), MIN_DAMPING
+    for _ in range(MAX_STEPS):
+        relative, residual, weight, least = found
+        towards = np.zeros((len(edges), 6, 6))  # adjoints of the inverse motions
+        towards[:, :3, :3] = towards[:, 3:, 3:] = back = relative[:, :3, :3].swapaxes(1, 2)
+        towards[:, 3:, :3] = -np.cross(back, relative[:, None, :3, 3])
+        blocks = np.stack([root, -root @ towards], axis=1) * weight[:, None, None, None]
+        ends, starts = np.stack([source, target], axis=1).ravel(), 2 * np.arange(len(edges) + 1)
+        shape = 6 * len(edges), 6 * len(poses)
+        jacobian = bsr_array((blocks.reshape(-1, 6, 6), ends, starts), shape=shape).tocsc()[:, 6:]
+        normal = jacobian.T @ jacobian
+        normal += diags_array(damping * normal.diagonal())
+        gradient = jacobian.T @ (weight[:, None] * residual).ravel()
+        step = np.append(np.zeros(6), -factored(normal).solve(gradient)).reshape(-1, 6)
+        moved = poses.copy()
+        moved[:, :3, 3] += (poses[:, :3, :3] @ step[:, 3:, None])[:, :, 0]
+        moved[:, :3, :3] = poses[:, :3, :3] @ Rotation.from_rotvec(step[:, :3]).as_matrix()
+        found = misfit(moved)
+        if found[-1] > least:
+            found, damping = (relative, residual, weight, least), 10 * damping
+            if damping > MAX_DAMPING:
+                break
+            continue
+        poses, damping = moved, max(damping / 10, MIN_DAMPING)
+        if found[-1] > (1 - MIN_DECREASE) * least:
+            break
+    return poses
 
 
 def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, find, tril
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import SuperLU
 
+from pcreg.mapping.graph import factored
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.runtime import cached_property
@@ -139,8 +140,7 @@ def propose(probability: csr_array, conductance: csr_array, count: int) -> list[
 
 
 def _factored(conductance: csr_array) -> SuperLU:
-    laplacian = diags_array(conductance.sum(1) + LEAK) - conductance
-    return splu(laplacian.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    return factored(diags_array(conductance.sum(1) + LEAK) - conductance)
 
 
 def _resistances(factor: SuperLU, a: np.ndarray, b: np.ndarray) -> np.ndarray:

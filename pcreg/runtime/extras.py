@@ -13,7 +13,8 @@ from pcreg.runtime.errors import InputError, refusing
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do without
-    "map": ("networkx", "open3d"),
+    "map": ("networkx",),
+    "fpfh": ("open3d",),
     "evaluate": ("hydra", "matplotlib", "omegaconf", "pydantic", "torch", "yaml"),
     "train": ("hydra", "omegaconf", "pydantic", "tensorboard", "torch", "yaml"),
     "gpu": ("torch",),
@@ -42,7 +43,7 @@ def require(extra: str, purpose: str) -> None:
 def load_open3d() -> Any:
     """Open3D; InputError with the remedy if it, or a system library that it needs, is missing."""
     remedy = (
-        f"install it ({command_for('map')}) and the system library that is named, on Debian and Ubuntu "
+        f"install it ({command_for('fpfh')}) and the system library that is named, on Debian and Ubuntu "
         "one of libusb-1.0-0, libegl1, libgl1 and libx11-6"
     )
     with refusing(f"Open3D cannot be loaded ({{error}}); {remedy}", ImportError, OSError):

@@ -50,7 +50,7 @@ class Scales:
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else expanded(weights)
         if descriptor == "fpfh" and self.own is None:
-            require("map", "descriptor fpfh")
+            require("fpfh", "descriptor fpfh")
         self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is refused before clouds are read
             self._learned(Size(0.0))
