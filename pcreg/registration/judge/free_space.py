@@ -19,6 +19,7 @@ from pcreg.registration.judge.overlap import Overlap
 MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = float(np.radians(2.0))  # of the range image: in a cell of a near surface lies a point
 ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one side on: room for rounding
+GAP_CELLS, MIN_SPARSE = 3, 0.8  # unseen ones of the eight around a cell; cells with so many, in a sparse view
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
@@ -34,6 +35,7 @@ class Ranges(NamedTuple):
     distance: Array
     seen: Array
     nearest: Array  # as `seen`, the least of the cell and of those around it
+    sparse: Array  # () bool, as the view
 
     @property
     def covered(self) -> Array:
@@ -48,6 +50,12 @@ class Ranges(NamedTuple):
         """The same without the borders of what was seen: nearer than all of the cells around, too."""
         return self.distance < self.nearest - margin
 
+    def displaced(self, margin: float) -> Array:
+        """True (...) for points in front of what was seen or beside it; of a sparse view, well in front."""
+        xp = namespace(self.distance)
+        beside = self.distance < self.seen + margin
+        return self.covered & xp.where(self.sparse, self.well_in_front(margin), beside)
+
 
 class View(NamedTuple):
     """Range image of a sensor: the nearest point in each direction."""
@@ -55,6 +63,7 @@ class View(NamedTuple):
     origin: np.ndarray  # (3,) metres, where the sensor stood
     image: Array  # (ROWS * COLUMNS,) metres, or UNSEEN, by cells
     nearest: Array  # (ROWS * COLUMNS,) the least of each cell and those around it, or UNSEEN
+    sparse: Array  # () bool: of a LiDAR with gaps between its beams, where the ground comes nearer unseen
 
     @staticmethod
     def of(scan: Array, origin: np.ndarray = ORIGIN) -> "View":
@@ -62,17 +71,21 @@ class View(NamedTuple):
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
         image = scatter_min(distance, cells, ROWS * COLUMNS)
-        around = xp.reshape(image, (ROWS, COLUMNS))
+        near, covered = xp.reshape(image, (ROWS, COLUMNS)), xp.reshape(image < np.inf, (ROWS, COLUMNS))
+        of_nine = xp.astype(covered, xp.int64)
         for axis in (0, 1):
-            sides = xp.roll(around, 1, axis=axis), xp.roll(around, -1, axis=axis)
-            around = xp.minimum(around, xp.minimum(*sides))
-        nearest = xp.reshape(around, (-1,))
-        return View(origin, *(xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest)))
+            of_nine = of_nine + xp.roll(of_nine, 1, axis=axis) + xp.roll(of_nine, -1, axis=axis)
+        few = covered & (of_nine <= 9 - GAP_CELLS)
+        sparse = xp.count_nonzero(few) > MIN_SPARSE * xp.count_nonzero(covered)
+        near = _least_around(near)
+        near = xp.where(sparse, _least_around(_least_around(near)), near)
+        nearest = xp.reshape(near, (-1,))
+        return View(origin, *(xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest)), sparse)
 
     def ranges(self, points: Array) -> Ranges:
         """Compare points (..., 3) with what was seen in their directions."""
         cells, distance = _cells(points - like(self.origin, points))
-        return Ranges(cells, distance, self.image[cells], self.nearest[cells])
+        return Ranges(cells, distance, self.image[cells], self.nearest[cells], self.sparse)
 
 
 def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
@@ -104,7 +117,8 @@ class Sight(NamedTuple):
     Points that touch the other cloud are confirmed. Those that do not and stand in front of what was seen,
     by half of the margin and away from its borders, are against the motion: those in the largest connected
     part of the image count. Curved ones are weighted sums, and against the motion wherever they stand in
-    front of what was seen or beside it.
+    front of what was seen or beside it. Between the beams of a sparse view the ground comes nearer unseen, so
+    that a point is against the motion if it is nearer than all within three cells.
     """
 
     in_front: float  # by the margin or more, whether they touch or not; over all views
@@ -157,7 +171,7 @@ class FreeSpace:
         ranges, half, xp = [view.ranges(points) for view in views], self.margin / 2, namespace(points)
         confirmed = _any([each.covered for each in ranges]) & touching
         against = _any([each.well_in_front(half) for each in ranges]) & ~touching
-        displaced = _any([each.covered & (each.distance < each.seen + half) for each in ranges]) & ~touching
+        displaced = _any([each.displaced(half) for each in ranges]) & ~touching
         sums = [
             *_violating_and_covered(ranges, self.margin),
             xp.count_nonzero(confirmed),
@@ -167,6 +181,14 @@ class FreeSpace:
         return Sight(
             *counts, max(_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges)
         )
+
+
+def _least_around(image: Array) -> Array:
+    """The least of each cell of an image (rows, columns) and of the eight around it."""
+    xp = namespace(image)
+    for axis in (0, 1):
+        image = xp.minimum(image, xp.minimum(xp.roll(image, 1, axis=axis), xp.roll(image, -1, axis=axis)))
+    return image
 
 
 def _largest_piece(cells: np.ndarray) -> float:

@@ -5,6 +5,7 @@ import pytest
 
 from pcreg.geometry.se3 import se3
 from pcreg.registration.judge.free_space import FreeSpace, View, free_space_violation, views_of
+from pcreg.registration.judge.overlap import Overlap
 
 AWAY = np.array([10.0, -3.0, 1.0])
 
@@ -57,6 +58,27 @@ def test_a_map_of_two_scans_is_two_views():
     assert free_space_violation(board, views, margin=0.3) == 1  # seen by the first; behind the second
     free = FreeSpace(board, np.concatenate([near, far]), 0.3, (np.zeros(3), places))
     assert free(np.eye(4)[None]) >= 0.5
+
+
+def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
+    """But a board that stands on it is, before a wall that many beams see."""
+
+    def ground(elevations: np.ndarray) -> np.ndarray:
+        low, azimuth = np.meshgrid(np.radians(elevations), np.radians(np.arange(0, 360, 0.5)))
+        far = 1.7 / np.tan(low)
+        return np.stack([far * np.cos(azimuth), far * np.sin(azimuth), np.full(far.shape, -1.7)], -1).reshape(
+            -1, 3
+        )
+
+    sparse, dense = ground(np.arange(5, 30, 3.4)), ground(np.arange(5, 30, 0.25))
+    board = wall(2.0, half=0.5)
+    for target, source, number in ((sparse, dense, 0), (wall(4.0), board, len(board))):
+        upright = np.tile([0.0, 0, 1], (len(target), 1))
+        overlap = Overlap.of(source, target, upright, np.eye(4), 0.3)
+        weights = np.ones(len(source)), np.ones(len(target))
+        found, _ = FreeSpace(source, target, 1.2).sights(np.eye(4), overlap, weights)
+        assert found.against == number
+        assert found.curved_against == pytest.approx(number, abs=0.01 * len(source))
 
 
 def test_of_many_views_those_of_most_points_are_kept():
