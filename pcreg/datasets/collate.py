@@ -4,6 +4,7 @@ A sample depends on the seed, the epoch and the pair alone: neither on the numbe
 from which a training was resumed.
 """
 
+import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -223,7 +224,8 @@ def _begin(_number: int) -> None:
     """Give a loader process one core, and end it silently with the training."""
     parallel.give(parallel.allowed()[:1])
     end_with_parent()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends torch's loop
+    # Python's exit would wait until somebody reads the batches
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
 @contextmanager

@@ -87,3 +87,34 @@ def test_loader_processes_end_with_the_training(tmp_path):
             training.communicate(timeout=20)  # until no process holds the other end
         finally:
             os.killpg(training.pid, signal.SIGKILL)
+
+
+HELD = """
+import sys
+from pcreg.datasets.collate import load
+
+class Large:
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, number):
+        return ["x" * 20_000] * 20
+
+if __name__ == "__main__":
+    batches = load(Large(), workers=2, batch_size=None)
+    next(batches)
+    sys.batches = batches  # still there when Python ends
+    print("end", flush=True)
+"""
+
+
+def test_a_training_ends_though_its_loader_processes_have_batches_left(tmp_path):
+    script = tmp_path / "held.py"
+    script.write_text(HELD)
+    with started(script, start_new_session=True) as training:
+        try:
+            assert training.stdout.readline() == "end\n"
+            assert training.wait(timeout=25) == 0
+        finally:
+            if training.poll() is None:
+                os.killpg(training.pid, signal.SIGKILL)
