@@ -16,7 +16,6 @@ from pcreg.runtime.errors import InputError
 
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
 BANDS = int(182 / BEAM_SPACING)
-BEHIND_EITHER = 0.7  # chance of each cloud of a pair that `behind` chooses
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -37,9 +36,6 @@ class Augmentation:
     drop: float = 0.0  # largest fraction of its points that are dropped at random
     beams: float = 0.0  # largest fraction of a spinning sensor's beams that are dropped
     viewpoint: float = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
-    behind: float = (
-        0.0  # fraction of the pairs of which most have one cloud, or both, with its origin behind it
-    )
 
     def __post_init__(self):
         low, high = self.scale
@@ -53,7 +49,7 @@ class Augmentation:
             raise InputError(
                 f"augment.max_relative_rotation={self.max_relative_rotation}: give degrees from 0 to 180"
             )
-        for name in ("crop", "drop", "beams", "viewpoint", "behind"):
+        for name in ("crop", "drop", "beams", "viewpoint"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
@@ -97,7 +93,7 @@ class Augmentation:
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
         """New origins (B, 3) of clouds of `points` (N, 3), mostly zeros.
 
-        Most are in free space, so that few normals flip; those behind the clouds flip most of them.
+        They are in free space, so that few normals flip.
         """
         places, sizes = np.zeros((len(clouds.sizes), 3)), np.array(clouds.sizes)
         first = np.cumsum(sizes) - sizes
@@ -106,11 +102,6 @@ class Augmentation:
             rows = (first + rng.integers(np.maximum(sizes, 1)))[moved]
             found = points[to_device(torch.from_numpy(rows), points.device)].cpu().numpy()
             places[moved] = rng.uniform(0, 0.5, (len(moved), 1)) * found
-        if self.behind:
-            count = len(sizes) // 2
-            chosen = (rng.random(count) < self.behind) & (rng.random((2, count)) < BEHIND_EITHER)
-            for n in np.flatnonzero(chosen.ravel() & (sizes > 0)):
-                places[n] = rng.uniform(1, 3) * behind(points[first[n] : first[n] + sizes[n]])
         return places
 
     def kept(self, clouds: Jagged, rng: np.random.Generator) -> Tensor:
@@ -133,13 +124,6 @@ class Augmentation:
             uniform = torch.rand((count, BANDS), generator=noise, device=points.device)
             kept &= ~(uniform < share)[clouds.cloud, bands]
         return kept
-
-
-def behind(points: Tensor) -> Floats:
-    """A place (3,) behind the middle of a cloud (N, 3) that was seen from the origin, its radius away."""
-    middle = points.mean(0)
-    radius = (points - middle).square().sum(1).mean().sqrt()
-    return (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
 
 
 def _rank(clouds: Jagged, values: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.datasets.augment import behind
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.pairs import Pair
@@ -99,6 +98,13 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
     seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
     seen[number, cell] = 1.0
     return (seen @ seen.T).cpu().numpy()
+
+
+def behind(points: Tensor) -> np.ndarray:
+    """A place (3,) behind the middle of a cloud (N, 3) that was seen from the origin, its radius away."""
+    middle = points.mean(0)
+    radius = (points - middle).square().sum(1).mean().sqrt()
+    return (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
 
 
 class Recorded:
