@@ -12,8 +12,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
-from pcreg.datasets.simulated.recorded import Recording, behind
-from pcreg.geometry.se3 import se3
+from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.voxel_size import Sample
 from pcreg.kernels.grid import grid_sample
 
@@ -28,18 +27,11 @@ SPACINGS = (0.02, 0.1)  # metres, of sparse rooms
 FACTORS = (0.75, 1.25)  # range of a voxel, as a share of what suits the clouds
 FINE = 0.4  # voxels: spacing of what scanners give too densely
 MIN_POINTS = 500  # of a cloud
-BEHIND = 0.15  # of the scans of objects
 
 
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Recording `index` of a kind by SHARES, its voxel scaled to VOXEL: any run of scenes has them evenly.
-
-    Some scans of objects have their origin behind them: the viewpoint of a convex object is estimated, and
-    may be wrong.
-    """
-    kind = kind_of(index)
-    recording = RECORDERS[kind](seed, index, device)
-    return _some_from_behind(recording, _random(seed, index, 1)) if kind == "objects" else recording
+    """Recording `index` of a kind by SHARES, its voxel scaled to VOXEL: any run of scenes has them evenly."""
+    return RECORDERS[kind_of(index)](seed, index, device)
 
 
 def kind_of(index: int) -> str:
@@ -98,8 +90,8 @@ RECORDERS: dict[str, Callable[[int, int, torch.device | str], Recording]] = {
 }
 
 
-def _random(seed: int, index: int, stream: int = 0) -> np.random.Generator:
-    return np.random.default_rng([seed, index, MIXTURE, stream])
+def _random(seed: int, index: int) -> np.random.Generator:
+    return np.random.default_rng([seed, index, MIXTURE])
 
 
 def _usable(recording: Recording) -> Recording:
@@ -114,16 +106,6 @@ def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float =
     some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
     own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=VOXEL)
     return recording.scaled(VOXEL / max(least, own * rng.uniform(*FACTORS)))
-
-
-def _some_from_behind(recording: Recording, rng: np.random.Generator) -> Recording:
-    """The recording with the origin of some clouds moved behind them, which flips most normals."""
-    clouds, T_world_cloud = list(recording.clouds), recording.T_world_cloud.copy()
-    for n in np.flatnonzero(rng.random(len(clouds)) < BEHIND):
-        place = rng.uniform(1, 3) * behind(clouds[n])
-        clouds[n] = clouds[n] - torch.from_numpy(place).to(clouds[n])
-        T_world_cloud[n] = T_world_cloud[n] @ se3(np.eye(3), place)
-    return Recording(clouds, T_world_cloud)
 
 
 def _thinned(cloud: torch.Tensor, spacing: float) -> torch.Tensor:

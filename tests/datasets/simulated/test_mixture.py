@@ -69,21 +69,5 @@ def test_every_run_of_scenes_has_all_kinds_in_their_shares():
         kinds = [kind_of(index) for index in range(start, start + 200, 2)]
         assert set(kinds[:20]) == set(SHARES)
         assert all(abs(Counter(kinds)[kind] - 100 * share) < 5 for kind, share in SHARES.items())
-    index = next(n for n in range(20) if kind_of(n) == "terrestrial")
-    assert torch.equal(record(2, index).clouds[0], RECORDERS["terrestrial"](2, index).clouds[0])
-
-
-def test_some_scans_of_objects_have_their_origin_behind_them_and_keep_the_truth():
-    moved = []
-    for index in [n for n in range(100) if kind_of(n) == "objects"][:8]:
-        recording, seen = record(2, index), RECORDERS["objects"](2, index)
-        for n, (cloud, other) in enumerate(zip(recording.clouds, seen.clouds, strict=True)):
-            moved.append(not torch.equal(cloud, other))
-            at, true = (
-                transform(each.T_world_cloud[n], each.clouds[n].double().numpy())
-                for each in (recording, seen)
-            )
-            np.testing.assert_allclose(at, true, atol=1e-3 * VOXEL)
-            if moved[-1]:
-                np.testing.assert_array_less(0, (cloud.mean(0) @ -other.mean(0)).item())
-    assert 0 < sum(moved) < len(moved) / 2
+    index = next(n for n in range(20) if kind_of(n) == "objects")
+    assert torch.equal(record(2, index).clouds[0], RECORDERS["objects"](2, index).clouds[0])
