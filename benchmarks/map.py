@@ -58,8 +58,7 @@ def main() -> None:
     shuffled.add_argument("--every", type=int, default=1, help="of each folder every so many")
     shuffled.add_argument("--workers", type=int, default=2)
     shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
-    numbers = {"type": int, "nargs": "*", "default": [100, 300, 1000], "help": "how many"}
-    verbs["retrieval"].add_argument("scans", **numbers)
+    verbs["retrieval"].add_argument("scans", type=int, nargs="*", default=[100, 300, 1000], help="how many")
     options = made.parse_args()
     rows = placed(options) if options.verb == "placed" else retrieval(sorted(options.scans))
     keep(rows, options.out / f"map-{options.verb}.json", "cpu")
@@ -73,11 +72,11 @@ def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
         folder = options.folder and options.folder / "-".join(scene.name for scene in scenes)
         start = perf_counter()
         found = register_all(paths, workers=options.workers, folder=folder)
-        seconds = perf_counter() - start
+        row = row_of(found, np.array([poses[path] for path in paths]), perf_counter() - start)
         if folder:
             found.save(folder)
-        row = row_of(found, np.array([poses[path] for path in paths]), seconds)
-        yield row | shares(found, lists_of(scenes, poses))
+        row |= shares(found, lists_of(scenes, poses))
+        yield {"scene": " ".join(scene.name for scene in scenes)} | row
 
 
 def poses_of(scene: Path, every: int = 1) -> list[tuple[Path, np.ndarray]]:
@@ -113,7 +112,6 @@ def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
     errors = _errors(found.T_map_scan[members], poses[members])
     used = [edge for edge in found.edges if edge.used]
     return {
-        "scene": " ".join(sorted({Path(name).parent.name for name in found.names})),
         "scans": len(found.names),
         "in maps": " ".join(str(len(found.scans(number))) for number in range(1, found.count + 1)),
         "alone": len(found.alone),
@@ -155,8 +153,7 @@ def _is_right(found: Map, pair: Named) -> bool:
     """True if both scans are in one map, whose poses have the motion of the pair."""
     source, target = (found.names.index(str(path)) for path in pair[:2])
     T = inverse(found.T_map_scan[target]) @ found.T_map_scan[source]
-    together = 0 < found.number[source] == found.number[target]
-    return bool(together and all(np.less(_off(T, pair[2]), WRONG)))
+    return bool(0 < found.number[source] == found.number[target] and all(np.less(_off(T, pair[2]), WRONG)))
 
 
 def _off(T: np.ndarray, true: np.ndarray) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import gicp
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered
@@ -231,21 +231,19 @@ def _steps(
         yield n, record
 
 
-def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
+def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | str:
     """The scan, or the error why it cannot be used."""
-    try:
-        return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
-    except InputError as error:
-        return error
+    found, error = attempted(lambda: gicp.Scan(work.cloud(path).cloud.points, voxel, path))
+    return found or error
 
 
 def _step(
-    sides: tuple[gicp.Scan | InputError, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
+    sides: tuple[gicp.Scan | str, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
 ) -> dict[str, Any]:
     """The record of one step, from scan a to b."""
     record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
     for side in sides:
-        if isinstance(side, InputError):
+        if isinstance(side, str):
             return record | {"reason": f"odometry: {side}"}
     fit = gicp.register_from(*sides, guess, np.eye(4))
     if rejection := fit.rejection():

@@ -4,14 +4,11 @@ Each scan is described once, in a folder that worker processes share, and pairs 
 promising pairs are registered in rounds, as by `Registrar.register`, and the pose graph is solved after each.
 The size of rounds does not depend on the number of workers, so the map does not either. At last submaps
 decide what single pairs cannot. A run that was stopped continues.
-
-import pcreg
-found = pcreg.register_all(["a.ply", "b.ply", "c.ply"])
-moved = found.transform(0, points)  # points of the first scan, in the frame of its map
 """
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +16,7 @@ import numpy as np
 
 from pcreg.features.base import Descriptor
 from pcreg.features.pretrained import Size
+from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
@@ -34,6 +32,10 @@ from pcreg.runtime.extras import require
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
+
+# Share of a scan's normals that point to its origin, and of such scans, from which on all have a sensor:
+# of scans of simulated rooms 0.65 to 0.89 are such, of scans with random origins 0.28 at most
+FACING, MIN_FACING_SCANS = 0.95, 0.6
 
 
 def register_all(
@@ -124,11 +126,10 @@ def run(
     seed: int = 0,
     workers: Workers = None,
 ) -> Map:
-    """The map of the scans in these files, in any order.
+    """The map of the scans in these files, in any order; pairs recorded in `folder` are not done again.
 
-    The `prior` holds between every two of them. Pairs recorded in `folder` are not done again. Raises
-    InputError if fewer than two scans are named or can be used, for settings that differ from those of the
-    records, and if a worker lacks the registrar's device.
+    The `prior` holds between every two scans. Raises InputError as `register_all`, for settings that differ
+    from those of the records, and if a worker lacks the registrar's device.
     """
     require("map", "a map")
     if len(set(paths)) < 2:
@@ -144,18 +145,30 @@ def run(
         work = Work(registrar, found, folder / "descriptions", seed, prior)
         voxel, size = common_scale(registrar, [file for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel, size)
-        usable = [path for path in paths if path in scans]
-        if len(usable) < 2:
-            raise InputError(
-                f"{len(usable)} of {len(paths)} scans can be used; {next(iter(errors.values()))}"
-            )
-        context = Context(work, tuple(usable), voxel, size)
-        growing = GrowingMap(context, [scans[path] for path in usable], records)
+        if option == "auto" and (behind := _seen_from_behind(scans, found)):
+            found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}
+            scans |= _described(executor, work, behind, voxel, size)[0]
+        used = [path for path in paths if path in scans]
+        if len(used) < 2:
+            raise InputError(f"{len(used)} of {len(paths)} scans can be used; {next(iter(errors.values()))}")
+        context = Context(work, tuple(used), voxel, size)
+        growing = GrowingMap(context, [scans[path] for path in used], records)
         if sequence:
             growing.follow()
         growing.register(executor)
         Consolidation(growing, executor).run()
     return growing.result(paths, errors)
+
+
+def _seen_from_behind(scans: dict[str, Scan], files: dict[str, CloudFile]) -> list[str]:
+    """Scans whose estimated viewpoint is behind them, if most have a sensor at the origin of their file."""
+    facing = {
+        path: np.mean(dot(scan.frame.T_local_given[:3, 3] - scan.surface, scan.normals) > 0)
+        for path, scan in scans.items()
+        if files[path].stated is None
+    }
+    most = np.mean([share >= FACING for share in facing.values()] or [0]) >= MIN_FACING_SCANS
+    return [path for path, share in facing.items() if most and share < 0.5]
 
 
 def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[float, Size]:

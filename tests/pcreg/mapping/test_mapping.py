@@ -1,6 +1,7 @@
 """The whole way, from files to maps."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.io.cloud import write_ply
 from pcreg.mapping import growing_map, mapping
+from pcreg.mapping.submap import Scan
+from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -105,6 +109,34 @@ def test_files_of_a_map_can_be_read_again(mapped, tmp_path):
     graph = json.loads((tmp_path / "graph.json").read_text())
     assert len(graph["scans"]) == 7
     assert {"verdict" in edge or "registered" in edge for edge in graph["edges"]} == {True}
+
+
+@pytest.mark.parametrize(
+    ("origin", "stated", "expected"),
+    [([0, 0, 0], None, ["b"]), ([0, 0, 0], np.zeros(3), []), ([5, 0, 0], None, [])],
+    ids=["at the sensors", "stated", "elsewhere"],
+)
+def test_a_viewpoint_behind_a_scan_is_corrected_if_others_face_their_origins(origin, stated, expected):
+    """Four scans of a wall, whose normals point to the sensor or, of the second, away from it."""
+    wall = np.random.default_rng(0).uniform(1, 2, (50, 3)) * [0, 1, 1] + [1, 0, 0]
+    normals = np.tile([-1.0, 0, 0], (50, 1))
+    frame = LocalFrame(-np.array(origin, dtype=float), 1e-6)
+    scans = {name: Scan(frame, None, wall - origin - frame.corner, normals) for name in "acde"}
+    scans["b"] = replace(scans["a"], normals=-normals)
+    files = {name: CloudFile(name, "m", None, "auto", stated=stated) for name in scans}
+    assert mapping._seen_from_behind(scans, files) == expected
+
+
+def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, monkeypatch):
+    """A scan is described from its origin, although the estimate is another place."""
+    paths, described = paths_of(places[0])[:2], []
+    monkeypatch.setattr(mapping, "_seen_from_behind", lambda scans, files: paths[:1])
+    monkeypatch.setattr(mapping, "GrowingMap", lambda context, *_: described.append(context) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
+    (context,) = described
+    stated = [context.work.cloud(path).at(context.work.registrar.at(VOXEL).descriptor) for path in paths]
+    assert [bool(cloud.viewpoint_known) for cloud in stated] == [True, False]
 
 
 def test_arrays_are_mapped_as_files_are():
