@@ -35,7 +35,7 @@ from pcreg.io.cloud import natural
 from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import Retrieval, Values, matrix, probability_of, propose
+from pcreg.mapping.proposal import PARTNER_ROUNDS, Retrieval, Values, matrix, probability_of, propose
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 
@@ -168,9 +168,9 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
         pairs = found.candidates()
         retrieved = perf_counter()
         _screen(scans, pairs, inliers)
-        further = found.partners_of_partners(inliers)
-        _screen(scans, further, inliers)
-        pairs += further
+        for _ in range(PARTNER_ROUNDS):
+            pairs += (further := found.partners_of_partners(inliers))
+            _screen(scans, further, inliers)
         screened = perf_counter()
         first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 4))
         shared = np.array([overlap[pair] for pair in pairs])

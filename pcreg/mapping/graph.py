@@ -21,8 +21,7 @@ MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
-MAX_STEPS, MIN_DECREASE = 100, 1e-6  # of the optimisation; the decrease is a part of the sum
-MIN_DAMPING, MAX_DAMPING = 1e-6, 1e6
+MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 
 
 @dataclass(frozen=True)
@@ -169,9 +168,7 @@ def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, toler
         """Relative motions (E, 4, 4), residuals (E, 6) and weights (E,) of edges, and the sum to minimise."""
         relative = np.linalg.inv(poses[target]) @ poses[source]
         error = measured @ relative
-        vectors = np.concatenate(
-            [Rotation.from_matrix(error[:, :3, :3]).as_rotvec(), error[:, :3, 3]], axis=1
-        )
+        vectors = np.c_[Rotation.from_matrix(error[:, :3, :3]).as_rotvec(), error[:, :3, 3]]
         residual = (root @ vectors[:, :, None])[:, :, 0]
         squares = (residual**2).sum(1)
         weight = scale / (scale + squares)
@@ -195,13 +192,12 @@ def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, toler
         moved[:, :3, 3] += (poses[:, :3, :3] @ step[:, 3:, None])[:, :, 0]
         moved[:, :3, :3] = poses[:, :3, :3] @ Rotation.from_rotvec(step[:, :3]).as_matrix()
         found = misfit(moved)
-        if found[-1] > least:
+        change = least - found[-1]
+        if change >= 0:
+            poses, damping = moved, max(damping / 10, MIN_DAMPING)
+        else:
             found, damping = (relative, residual, weight, least), 10 * damping
-            if damping > MAX_DAMPING:
-                break
-            continue
-        poses, damping = moved, max(damping / 10, MIN_DAMPING)
-        if found[-1] > (1 - MIN_DECREASE) * least:
+        if abs(change) <= MIN_CHANGE * least:
             break
     return poses
 

@@ -9,14 +9,14 @@ import numpy as np
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import Retrieval, Values, matrix, probability_of, propose
+from pcreg.mapping.proposal import PARTNER_ROUNDS, Retrieval, Values, matrix, probability_of, propose
 from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
-from pcreg.registration.matching.screening import Keypoints, screen
+from pcreg.registration.matching.screening import KeypointFile, screen
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import gicp
 from pcreg.runtime.errors import attempted
@@ -30,7 +30,7 @@ STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong reg
 UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
-def _screen(keypoints: Sequence[Keypoints], prior: Prior, pair: tuple[int, int]) -> int:
+def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
     """The agreeing matches of two scans."""
     source, target = pair
     return screen(keypoints[source], keypoints[target], prior)
@@ -76,8 +76,10 @@ class GrowingMap:
     def register(self, executor: Executor | None) -> None:
         """Screen pairs and register the most promising ones."""
         retrieval = Retrieval([scan.keypoints for scan in self.scans])
+        self.keypoints = KeypointFile(retrieval.keypoints, self.work.folder / "keypoints.npy")
         self._compare(executor, retrieval.candidates())
-        self._compare(executor, retrieval.partners_of_partners(self.inliers))
+        for _ in range(PARTNER_ROUNDS):
+            self._compare(executor, retrieval.partners_of_partners(self.inliers))
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
         self._compare(executor, retrieval.further_candidates(self.graph.component, self.inliers))
@@ -89,8 +91,7 @@ class GrowingMap:
 
     def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
         """Screen pairs of scans."""
-        keypoints = [scan.keypoints for scan in self.scans]
-        screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
+        screened = map_unordered(executor, _screen, (self.keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
             self.inliers[pair] = self.inliers[pair[::-1]] = count
 

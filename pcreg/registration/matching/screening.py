@@ -5,7 +5,9 @@ the consistency of the matches (pcreg.registration.matching.spatial_consistency)
 registration, and ranks pairs; it decides nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -36,6 +38,23 @@ class Keypoints:
         rows = evenly(len(cloud.points), MAX_KEYPOINTS)
         some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
         return Keypoints(*some, voxel)
+
+
+class KeypointFile:
+    """Keypoints of scans in a file, of which all processes of a machine share one copy in memory."""
+
+    def __init__(self, scans: Sequence[Keypoints], path: Path) -> None:
+        self.path, self.voxel = path, scans[0].voxel
+        self.starts = np.cumsum([0, *(len(scan.points) for scan in scans)])
+        shape = int(self.starts[-1]), 3 + scans[0].features.shape[1]
+        rows = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        for scan, start in zip(scans, self.starts, strict=False):
+            rows[start : start + len(scan.points)] = np.concatenate([scan.points, scan.features], axis=1)
+        rows.flush()
+
+    def __getitem__(self, scan: int) -> Keypoints:
+        rows = np.load(self.path, mmap_mode="r")[self.starts[scan] : self.starts[scan + 1]]
+        return Keypoints(np.asarray(rows[:, :3]), np.asarray(rows[:, 3:]), self.voxel)
 
 
 def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
