@@ -66,17 +66,21 @@ class View(NamedTuple):
     sparse: Array  # () bool: of a LiDAR with gaps between its beams, where the ground comes nearer unseen
 
     @staticmethod
-    def of(scan: Array, origin: np.ndarray = ORIGIN) -> "View":
-        """The view that a scan (N, 3), N > 0, is of: in each cell the nearest point counts."""
+    def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "View":
+        """The view that a scan (N, 3), N > 0, is of: in each cell the nearest point counts.
+
+        Gaps where points `spacing` metres apart leave cells empty do not make a view sparse.
+        """
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
         image = scatter_min(distance, cells, ROWS * COLUMNS)
-        near, covered = xp.reshape(image, (ROWS, COLUMNS)), xp.reshape(image < np.inf, (ROWS, COLUMNS))
-        of_nine = xp.astype(covered, xp.int64)
+        near = xp.reshape(image, (ROWS, COLUMNS))
+        of_nine = xp.astype(near < np.inf, xp.int64)
+        far = (near < np.inf) & (near > spacing / CELL_RADIANS)
         for axis in (0, 1):
             of_nine = of_nine + xp.roll(of_nine, 1, axis=axis) + xp.roll(of_nine, -1, axis=axis)
-        few = covered & (of_nine <= 9 - GAP_CELLS)
-        sparse = xp.count_nonzero(few) > MIN_SPARSE * xp.count_nonzero(covered)
+        few = far & (of_nine <= 9 - GAP_CELLS)
+        sparse = xp.count_nonzero(few) > MIN_SPARSE * xp.count_nonzero(far)
         near = _least_around(near)
         near = xp.where(sparse, _least_around(_least_around(near)), near)
         nearest = xp.reshape(near, (-1,))
@@ -93,16 +97,17 @@ def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
 
     Viewpoints within a cell of `margin` metres are taken together, which the margin of the comparison allows
     for. Of more than eight such views those with most points are kept: the others contradict nothing.
+    Points are half of `margin` apart.
     """
-    viewpoint = to_host(viewpoint)
+    viewpoint, spacing = to_host(viewpoint), margin / 2
     if viewpoint.ndim == 1:
-        return [View.of(scan, viewpoint)]
+        return [View.of(scan, viewpoint, spacing)]
     _, place, counts = np.unique(
         np.floor(viewpoint / margin), axis=0, return_inverse=True, return_counts=True
     )
     most = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
     masks = [place.ravel() == which for which in most]
-    return [View.of(scan[like(mask, scan)], viewpoint[mask].mean(0)) for mask in masks]
+    return [View.of(scan[like(mask, scan)], viewpoint[mask].mean(0), spacing) for mask in masks]
 
 
 def free_space_violation(points: Array, views: Sequence[View], margin: float) -> float:

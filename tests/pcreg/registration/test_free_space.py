@@ -81,6 +81,13 @@ def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
         assert found.curved_against == pytest.approx(number, abs=0.01 * len(source))
 
 
+def test_gaps_of_a_surface_as_near_as_its_points_are_apart_do_not_make_its_view_sparse():
+    near = wall(1.0, half=0.8)[::7]
+    assert View.of(near).sparse
+    assert not View.of(near, spacing=0.1).sparse
+    assert View.of(4 * near, spacing=0.1).sparse
+
+
 def test_of_many_views_those_of_most_points_are_kept():
     places = np.repeat(np.arange(20.0)[:, None] * [1, 0, 0], np.arange(1, 21), axis=0)
     views = views_of(places + np.array([0, 0, 1]), places, margin=0.3)
