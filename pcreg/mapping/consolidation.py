@@ -47,7 +47,10 @@ class Joint:
     """A place of one map in another, verified by a submap as a whole and by a vote of its scans."""
 
     def __init__(self, answers: Sequence[tuple[Question, Registration]]) -> None:
-        found = [(Motion(*asked.ends, one.T_target_source, one.confidence), one) for asked, one in answers]
+        found = [
+            (Motion(*question.ends, each.T_target_source, each.confidence), each)
+            for question, each in answers
+        ]
         self.ranked = sorted(found, key=lambda each: -each[0].confidence)
         self.motion = self.ranked[0][0]
         (whole, _), *votes = found
@@ -66,7 +69,9 @@ class Consolidation:
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
-            if not self._refute() | (self._join(searching=False) or self._join(searching=True)):
+            changed = self._refute()
+            changed |= self._join(searching=False) or self._join(searching=True)
+            if not changed:
                 break
         for motion, answer in (joint.ranked[0] for joint in self.refused):
             ends = motion.source, motion.target
@@ -241,11 +246,14 @@ class Placement:
         shared = found[: len(own), len(own) :].toarray()
         questions = []
         for voter in np.argsort(-shared.max(1), kind="stable")[:MAX_VOTERS]:
-            on = [n for n in np.argsort(-shared[voter])[: MAX_AROUND + 1] if shared[voter, n] >= MIN_OVERLAP]
-            if on:
-                target = Submap.of([there[n] for n in on], self.poses)
+            nearest = np.argsort(-shared[voter])[: MAX_AROUND + 1]
+            touched = [n for n in nearest if shared[voter, n] >= MIN_OVERLAP]
+            if touched:
+                target = Submap.of([there[n] for n in touched], self.poses)
                 place = inverse(self.poses[target.rows[0]]) @ T @ self.poses[own[voter]]
-                parts = [[own[voter], *self.around(own[voter])], [own[voter]]][bool(questions) :]
+                parts = [[own[voter]]]
+                if not questions:
+                    parts.insert(0, [own[voter], *self.around(own[voter])])
                 questions += [Question(Submap.of(part, self.poses), target, place) for part in parts]
         return questions
 
