@@ -103,7 +103,7 @@ def test_nothing_is_left_where_all_is_well_determined():
 
 
 def test_each_pair_has_the_largest_gain_after_those_before():
-    """Of more scans and pairs than are solved for at a time; a chosen pair conducts by its probability."""
+    """Scans and pairs beyond one block of the solver; a chosen pair conducts by its probability."""
     n, count = 3 * BLOCK, 2 * BLOCK
     rng = np.random.default_rng(0)
     likely = {(a, b): rng.uniform(0.1, 1) for a, b in rng.integers(n, size=(10 * n, 2)).tolist() if a > b}
