@@ -158,7 +158,12 @@ def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.
 
 
 def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:
-    """Poses (m, 4, 4) of the scans `rows` (m,), ascending, optimised from `poses`; the first stays."""
+    """Poses (m, 4, 4) of the scans `rows` (m,), ascending, optimised from `poses`; the first stays.
+
+    Levenberg and Marquardt's method on the sum of s r^2 / (s + r^2) over the edges. r is the residual of an
+    edge in standard deviations of its covariance, and s the square of `tolerance` metres in these units: so
+    an edge that contradicts all others pulls little (Geman and McClure, 1985).
+    """
     source, target = np.searchsorted(rows, [(edge.source, edge.target) for edge in edges]).T
     measured = np.linalg.inv([edge.T_target_source for edge in edges])
     root = np.linalg.inv(np.linalg.cholesky([edge.covariance for edge in edges]))  # of the information
@@ -180,6 +185,7 @@ def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, toler
         towards = np.zeros((len(edges), 6, 6))  # adjoints of the inverse motions
         towards[:, :3, :3] = towards[:, 3:, 3:] = back = relative[:, :3, :3].swapaxes(1, 2)
         towards[:, 3:, :3] = -np.cross(back, relative[:, None, :3, 3])
+        # A step x moves a pose T to T exp(x)
         blocks = np.stack([root, -root @ towards], axis=1) * weight[:, None, None, None]
         ends, starts = np.stack([source, target], axis=1).ravel(), 2 * np.arange(len(edges) + 1)
         shape = 6 * len(edges), 6 * len(poses)

@@ -33,8 +33,8 @@ from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
-# Share of a scan's normals that point to its origin, and of such scans, from which on all have a sensor:
-# of scans of simulated rooms 0.65 to 0.89 are such, of scans with random origins 0.28 at most
+# A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
+# sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
 FACING, MIN_FACING_SCANS = 0.95, 0.6
 
 

@@ -34,8 +34,8 @@ class Ranges(NamedTuple):
     cells: Array
     distance: Array
     seen: Array
-    nearest: Array  # as `seen`, the least of the cell and of those around it
-    sparse: Array  # () bool, as the view
+    nearest: Array  # as `seen`, the least of the cells around, as View.nearest
+    sparse: Array  # () bool, as View.sparse
 
     @property
     def covered(self) -> Array:
@@ -62,14 +62,15 @@ class View(NamedTuple):
 
     origin: np.ndarray  # (3,) metres, where the sensor stood
     image: Array  # (ROWS * COLUMNS,) metres, or UNSEEN, by cells
-    nearest: Array  # (ROWS * COLUMNS,) the least of each cell and those around it, or UNSEEN
+    nearest: Array  # (ROWS * COLUMNS,) the least within one cell, of a sparse view within three, or UNSEEN
     sparse: Array  # () bool: of a LiDAR with gaps between its beams, where the ground comes nearer unseen
 
     @staticmethod
     def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "View":
         """The view that a scan (N, 3), N > 0, is of: in each cell the nearest point counts.
 
-        Gaps where points `spacing` metres apart leave cells empty do not make a view sparse.
+        Points are `spacing` metres apart. Cells so near that this leaves gaps between them do not make a view
+        sparse.
         """
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
