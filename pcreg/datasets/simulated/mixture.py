@@ -41,9 +41,10 @@ def kind_of(index: int) -> str:
 
 
 def rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Fragments of rooms by one camera, or by two that differ."""
-    by = indoor.record if _random(seed, index).random() < 0.5 else indoor.record_by_two
-    return by(seed, index, device)
+    """Fragments of rooms by one camera, or by two that differ; half of the recordings bend."""
+    one, bends = _random(seed, index).random(2) < 0.5
+    by = indoor.record if one else indoor.record_by_two
+    return by(seed, index, device, bend=indoor.BEND if bends else 0.0)
 
 
 def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:

@@ -23,6 +23,7 @@ SPAN = 0.6  # of the way from fragment to fragment; the images in between are no
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
+BEND = 0.06  # metres: most that the poses of a fragment may drift, and bend it, where recordings are bent
 
 HOUSE = 1  # distinguishes the furniture of house n from recording n
 
@@ -130,29 +131,32 @@ def record(
     frames: int = 8,
     camera: DepthCamera | None = None,
     house: int | None = None,
+    bend: float = 0.0,
 ) -> Recording:
     """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
 
     Scenes of one `house` have the same furniture, each its own arrangement of it. Each fragment is fused from
-    `frames` images; those of fewer than MIN_POINTS are left out. The same arguments on the same machine give
-    the same clouds.
+    `frames` images, whose poses drift by up to `bend` metres from the first to the last; those of fewer than
+    MIN_POINTS are left out. The same arguments on the same machine give the same clouds.
     """
     rng, generator = random_of(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
     scene = indoor_scene(rng, None if house is None else np.random.default_rng([seed, house, HOUSE]))
-    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames)
+    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames, bend=bend)
 
 
-def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record_by_two(
+    seed: int, index: int, device: torch.device | str = "cpu", *, bend: float = 0.0
+) -> Recording:
     """Recording `index` of a scene through which two depth cameras went, each on a way of its own.
 
     The first makes 8 to 15 fragments as in `record`. The second differs in resolution, field of view, range
     and noise, and fuses its 8 to 15 fragments from another number of images on another lattice; or its
-    clouds are single images. About half of the pairs are of both cameras.
+    clouds are single images. About half of the pairs are of both cameras. For `bend` see `record`.
     """
     rng, generator = random_of(seed, index, device)
     first, scene = _kinect(rng), indoor_scene(rng)
-    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8)]
+    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8, bend=bend)]
     width, height = SIZES[int(rng.integers(len(SIZES)))]
     second = DepthCamera(
         width=width,
@@ -170,7 +174,7 @@ def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> 
         voxel = rng.uniform(0.006, 0.01)
         fusion = Fusion(voxel, 5 * voxel, voxel, spacing=rng.uniform(*SPACINGS))
         frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
-        parts.append(_fragments(rng, generator, scene, second, count, frames, fusion))
+        parts.append(_fragments(rng, generator, scene, second, count, frames, fusion, bend))
     return Recording.join(*parts)
 
 
@@ -209,12 +213,15 @@ def _fragments(
     count: int,
     frames: int,
     fusion: Fusion | None = None,
+    bend: float = 0.0,
 ) -> Recording:
     """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
     device = generator.device
     T_world_camera = camera_path(rng, scene, count, frames)
     T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
     T_first_camera = T_first_world @ T_world_camera @ _drift(rng, T_world_camera.shape[:2])
+    if bend:
+        T_first_camera = T_first_camera @ _walk(rng, T_world_camera.shape[:2], bend)
     poses, in_first = (moved(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera))
     depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
@@ -226,11 +233,26 @@ def _fragments(
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     """Small motions (fragments, frames, 4, 4) that grow along each fragment, from none at its first frame."""
     grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5 * rng.uniform(*DRIFT)
-    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown / 1.5, 2, 0)
-    T = np.zeros((*shape, 4, 4))
-    T[..., :3, :3] = np.eye(3)
+    turns = rng.standard_normal((*shape, 3)) * grown / 1.5
+    return _small(turns, rng.standard_normal((*shape, 3)) * grown)
+
+
+def _walk(rng: np.random.Generator, shape: tuple[int, int], bend: float) -> np.ndarray:
+    """Motions (fragments, frames, 4, 4) of random walks, each around the mean of its fragment.
+
+    From first to last frame a walk goes up to `bend` metres, and turns by as much at a depth of 1.5 m.
+    """
+    steps = rng.standard_normal((*shape, 6)) * rng.uniform(0, bend, (shape[0], 1, 1)) / shape[1] ** 0.5
+    walked = steps.cumsum(1)
+    walked -= walked.mean(1, keepdims=True)
+    return _small(walked[..., :3] / 1.5, walked[..., 3:])
+
+
+def _small(turns: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """Motions (..., 4, 4) by small rotation vectors (..., 3), in radians, and translations (..., 3)."""
+    x, y, z = np.moveaxis(turns, -1, 0)
+    T = np.tile(np.eye(4), (*turns.shape[:-1], 1, 1))
     T[..., 0, 1], T[..., 0, 2], T[..., 1, 2] = -z, y, -x
     T[..., 1, 0], T[..., 2, 0], T[..., 2, 1] = z, -y, x
-    T[..., :3, 3] = rng.standard_normal((*shape, 3)) * grown
-    T[..., 3, 3] = 1
+    T[..., :3, 3] = shifts
     return T
