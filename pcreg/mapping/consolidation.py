@@ -17,7 +17,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pcreg.geometry.se3 import inverse
-from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, closed_triangles, displacement, symmetric
+from pcreg.mapping.graph import (
+    MAX_CLOSURE_VOXELS,
+    Motion,
+    closed_triangles,
+    displacement,
+    symmetric,
+    weak_joints,
+)
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.proposal import map_pairs, matrix
 from pcreg.mapping.submap import Question, Scan, Submap, answered, most_overlapping, overlaps
@@ -26,7 +33,7 @@ from pcreg.registration.result import Registration
 from pcreg.runtime import cached_property
 from pcreg.runtime.progress import progress
 
-MIN_HELD_CONFIDENCE = 0.5  # at its place, below which a scan loses its edges
+MIN_HELD_CONFIDENCE = 0.5  # at their place, below which a scan, or a part that few pairs join, loses edges
 MIN_JOINT_CONFIDENCE = 0.9  # of a place: of 4 simulated ones between 0.8 and 0.9 2 are wrong, above 2 of 27
 MAX_PASSES = 5  # larger maps decide more
 MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
@@ -41,6 +48,7 @@ MAX_VOTERS = 4  # scans of a map that are verified in a place
 # Probability of a place before a scan is verified there; and of a vote at least: fragments are bent
 PRIOR, MIN_VOTE = 0.2, 0.02
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
+SEVERED = "joins two parts of a map that few pairs join, and the scans around them refute that"
 
 
 class Joint:
@@ -69,7 +77,7 @@ class Consolidation:
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
-            changed = self._refute()
+            changed = self._refute() | self._cut()
             changed |= self._join(searching=False) or self._join(searching=True)
             if not changed:
                 break
@@ -106,6 +114,23 @@ class Consolidation:
         growing.solve()
         return bool(dropped)
 
+    def _cut(self) -> bool:
+        """Drop the few edges between two parts of a map if submaps refute them; returns if there were any."""
+        growing = self.growing
+        cuts = [cut for cut in weak_joints(growing.used()) if not any(edge.verified for edge in cut)]
+        growing.refuted |= {(edge.source, edge.target): SEVERED for cut in cuts for edge in cut}
+        growing.solve()
+        placement, changed = self._placement(), False
+        ballots = [placement.ballot(max(cut, key=lambda edge: edge.confidence)) for cut in cuts]
+        for cut, joint in zip(cuts, self._joints(ballots, "check"), strict=True):
+            if joint and joint.confidence < MIN_HELD_CONFIDENCE:
+                changed = True
+                continue
+            for edge in cut:
+                del growing.refuted[edge.source, edge.target]
+        growing.solve()
+        return changed
+
     def _join(self, *, searching: bool) -> bool:
         """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
         growing, placement = self.growing, self._placement()
@@ -113,11 +138,11 @@ class Consolidation:
         hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
         motions = placement.between_maps(hypotheses)
         likely = [(pair, motion) for pair in pairs for motion in placement.likely(motions[pair])]
-        ballots = [(pair, ballot) for pair, motion in likely if (ballot := placement.ballot(motion))]
-        answers = iter(self._ask([question for _, ballot in ballots for question in ballot], "join"))
+        ballots = [placement.ballot(motion) for _, motion in likely]
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
-        for pair, ballot in ballots:
-            joints[pair].append(Joint(list(islice(answers, len(ballot)))))
+        for (pair, _), joint in zip(likely, self._joints(ballots, "join"), strict=True):
+            if joint:
+                joints[pair].append(joint)
         edges = placement.between_maps(list(growing.edges.values()))
         joined, self.refused = False, []
         for pair, found in joints.items():
@@ -147,6 +172,11 @@ class Consolidation:
             for question, hypotheses in self._ask(questions, "search")
             for T, confidence in hypotheses
         ]
+
+    def _joints(self, ballots: Sequence[Sequence[Question]], words: str) -> list[Joint | None]:
+        """The places that the ballots verify; None for an empty ballot."""
+        answers = iter(self._ask([question for ballot in ballots for question in ballot], words))
+        return [Joint(list(islice(answers, len(ballot)))) if ballot else None for ballot in ballots]
 
     def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Any]]:
         """The questions with their answers; none is computed twice."""

@@ -6,7 +6,7 @@ contradict the poses are dropped, the weakest first.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_e
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
+# Of a weak joint: edges across, as a share of the edge ends in the smaller part; scans of a part at them
+MAX_CONDUCTANCE, MAX_JOINT_SCANS = 0.1, 4
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 
@@ -117,6 +119,31 @@ def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
     """Root mean square distance in metres between points (P, 3) moved by two motions (4, 4)."""
     difference = transform(T, probes) - transform(other, probes)
     return float(np.sqrt((difference**2).sum(1).mean()))
+
+
+def weak_joints(edges: Sequence[Edge]) -> Iterator[list[Edge]]:
+    """The edges of few scans between two parts of a map that few join, and the same within the parts.
+
+    Two places may look alike from there: then these edges are wrong together, and confirm one another. Parts
+    are those of a sweep over the Fiedler vector (Shi and Malik, PAMI 2000).
+    """
+    import networkx
+
+    graph = networkx.Graph((edge.source, edge.target) for edge in edges)
+    for component in networkx.connected_components(graph):
+        own = [edge for edge in edges if edge.source in component]
+        part = graph.subgraph(component)
+        order = networkx.spectral_ordering(part, normalized=True, method="tracemin_lu", seed=0)
+        place = {scan: number for number, scan in enumerate(order)}
+        ends = np.sort([(place[edge.source], place[edge.target]) for edge in own], axis=1)
+        across = np.cumsum(np.bincount(ends[:, 0], minlength=len(order)) - np.bincount(ends[:, 1]))[:-1]
+        volume = np.cumsum(np.bincount(ends.ravel()))
+        conductance = across / np.minimum(volume[:-1], volume[-1] - volume[:-1])
+        if conductance[least := conductance.argmin()] <= MAX_CONDUCTANCE:
+            crosses = (ends <= least).sum(1) == 1
+            if min(len(np.unique(side)) for side in ends[crosses].T) <= MAX_JOINT_SCANS:
+                yield [own[number] for number in np.flatnonzero(crosses)]
+            yield from weak_joints([own[number] for number in np.flatnonzero(~crosses)])
 
 
 def components(n: int, edges: Sequence[Edge]) -> np.ndarray:

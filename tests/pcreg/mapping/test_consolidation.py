@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform, translation_error
-from pcreg.mapping import consolidation
-from pcreg.mapping.consolidation import Consolidation
+from pcreg.mapping import consolidation, graph
+from pcreg.mapping.consolidation import SEVERED, Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
 from tests.pcreg.mapping.test_overlap import corner, scan
@@ -82,6 +82,20 @@ def test_a_weakly_connected_scan_that_does_not_belong_there_is_dropped(growing, 
     assert growing.refuted == {(6, 5): "what is around the scan refutes it: because"}
     keys = [question.key for question in asked]
     assert len(keys) == len(set(keys))  # nothing is asked twice
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_few_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses, monkeypatch, right):
+    """Two edges agree with each other, as those of two places that look alike do."""
+    monkeypatch.setattr(graph, "MAX_CONDUCTANCE", 0.3)
+    monkeypatch.setattr(consolidation, "answered", oracle(poses))
+    place, pairs = np.eye(4) if right else TURNED, ((4, 3), (5, 2))
+    add(growing, *(edge(a, b, inverse(poses[b]) @ place @ poses[a], confidence=0.95) for a, b in pairs))
+    growing.solve()
+    assert growing.graph.component.tolist() == [0] * N
+    Consolidation(growing, None).run()
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if right else 1] * 3]
+    assert growing.refuted == ({} if right else dict.fromkeys(pairs, SEVERED))
 
 
 def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, poses, monkeypatch):
