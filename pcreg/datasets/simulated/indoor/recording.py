@@ -23,7 +23,7 @@ SPAN = 0.6  # of the way from fragment to fragment; the images in between are no
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
-BEND = 0.06  # metres: most that the poses of a fragment may drift, and bend it, where recordings are bent
+BEND = 0.06  # metres: largest drift of the poses of a fragment in recordings that bend
 
 HOUSE = 1  # distinguishes the furniture of house n from recording n
 
