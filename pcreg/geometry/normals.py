@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, take, to_host
+from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, take
 from pcreg.geometry.se3 import dot
+from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
 # Axes of the products in a symmetric matrix (3, 3), and which product each entry is
@@ -96,15 +97,22 @@ def _centred(columns: Array, queries: Array, rows: Array, near: Array) -> Array:
 
 
 def least_spread(scatter: Array) -> tuple[Array, Array]:
-    """Least eigenvalue (Q,), unit eigenvector (Q, 3) of scatter matrices; zero of a line on a GPU."""
-    if is_on_host(scatter) or not scatter.is_cuda:
-        values, vectors = np.linalg.eigh(to_host(scatter))
-        return like(values[:, 0], scatter), like(vectors[:, :, 0], scatter)
-    from pcreg.kernels.triton import plane_fit  # in closed form: a GPU's eigh takes longer
+    """Least eigenvalue (Q,) and its unit eigenvector (Q, 3) of scatter matrices (Q, 3, 3).
 
+    The vector is zero where two eigenvalues are as small, as of points on a line.
+    """
     xp, entries = namespace(scatter), [scatter[:, a, b] for a in range(3) for b in range(a, 3)]
-    none = xp.zeros_like(entries[0])
-    counts = xp.full_like(none, NEIGHBORS, dtype=xp.int64)
-    sums = xp.stack([none, none, none, *entries], axis=1)
-    direction = plane_fit.normals_of(counts, sums, xp.zeros_like(scatter[:, 0]))
-    return dot(direction, (scatter @ direction[:, :, None])[:, :, 0]), direction
+    if is_on_host(scatter) or not scatter.is_cuda:
+        direction = least_direction(xp, *entries)
+    else:
+        from pcreg.kernels.triton import plane_fit  # comes with builds for GPUs only
+
+        none = xp.zeros_like(entries[0])
+        counts = xp.full_like(none, NEIGHBORS, dtype=xp.int64)
+        sums = xp.stack([none, none, none, *entries], axis=1)
+        direction = plane_fit.normals_of(counts, sums, xp.zeros_like(scatter[:, 0]))
+    single = dot(direction, (scatter @ direction[:, :, None])[:, :, 0])
+    # Twice x and once y are 2 x + y in the trace and 2 x^2 + y^2 in the sum of squares
+    trace, squares = entries[0] + entries[3] + entries[5], (scatter**2).sum((1, 2))
+    double = (2 * trace - xp.sqrt((6 * squares - 2 * trace**2).clip(min=0))) / 6
+    return xp.where(xp.any(direction != 0, axis=1), single, double), direction

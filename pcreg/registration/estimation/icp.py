@@ -1,7 +1,7 @@
 """Refinement of a motion that is nearly right: iterated closest points, point to plane.
 
-The start is kept unless the result scores better. Open3D's loop adds its sums up in parallel, in an order
-that changes from run to run.
+The start is kept where it scores clearly better than the result. Open3D's loop adds its sums up in parallel,
+in an order that changes from run to run.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,8 @@ MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones d
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
 # Least step, in distances: below it partners at the edge come and go, and the loop need not end
 CONVERGENCE_RATIO = 1e-3
+# Share of the best score by which a later motion may fall short: sampling changes scores as much
+SCORE_TOLERANCE = 0.01
 MAX_CONDITION = 1e8  # of the equations; directions that are determined less are left alone
 
 # Between partners of similarities, voxels, in each iteration: at the end few, as at the edges of the overlap
@@ -46,7 +48,8 @@ def refine(
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
     first with partners up to 2 x `distance`, for a rough start, then up to 1 x, in up to `iterations` each.
     A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
-    nearest target point (MSAC; Torr and Zisserman, 2000).
+    nearest target point (MSAC; Torr and Zisserman, 2000). The result is the last of the start and the ends of
+    both stages that scores about as well as the best.
     """
     xp = namespace(target)
     origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
@@ -58,7 +61,7 @@ def refine(
         T = point_to_plane(some, planes, T, max_distance, CONVERGENCE_RATIO * distance, iterations)
         motions.append(T)
     fits = np.array([_fit(transform(T, source), planes.index, distance) for T in motions])
-    best = int(np.argmax(fits[:, 0]))  # of equal ones the first
+    best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
     _, near, rmse = fits[best].tolist()
     return Refinement(to_target @ motions[best] @ start, near / max(len(source), 1), rmse, distance)
 

@@ -56,14 +56,28 @@ def score(source: np.ndarray, target: np.ndarray, T: np.ndarray, distance: float
     return np.maximum(0, 1 - (nearest / distance) ** 2).sum()
 
 
+def test_a_start_that_scores_better_by_chance_is_left():
+    """Two samples of the same walls: the score of a motion depends on which points lie near one another."""
+    better = 0
+    for seed in range(10):
+        source, target = corner(1500, seed), corner(1500, 100 + seed)
+        direction = np.random.default_rng(seed).normal(size=3)
+        start = se3(np.eye(3), 0.005 * direction / np.linalg.norm(direction))
+        refined = refine(source, target, start, distance=0.15).T_target_source
+        assert translation_error(refined, np.eye(4)) < 0.004
+        better += score(source, target, start, 0.15) > score(source, target, refined, 0.15)
+    assert better
+
+
 @pytest.mark.parametrize("seed", range(2))
-def test_never_worse_than_the_start(seed):
+def test_hardly_worse_than_the_start(seed):
     """Clouds without a surface, where point to plane has nothing to hold on to."""
     rng = np.random.default_rng(seed)
     source, target = rng.uniform(0, 1, (2, 300, 3))
     start = se3(rotation_about(rng.normal(size=3), 30), rng.normal(scale=0.1, size=3))
     refined = refine(source, target, start, distance=0.15)
-    assert score(source, target, refined.T_target_source, 0.15) >= score(source, target, start, 0.15) - 1e-9
+    least = (1 - icp.SCORE_TOLERANCE) * score(source, target, start, 0.15) - 1e-9
+    assert score(source, target, refined.T_target_source, 0.15) >= least
 
 
 def test_overlap_and_rmse_are_those_of_the_near_points():
