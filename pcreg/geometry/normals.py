@@ -112,7 +112,7 @@ def least_spread(scatter: Array) -> tuple[Array, Array]:
         sums = xp.stack([none, none, none, *entries], axis=1)
         direction = plane_fit.normals_of(counts, sums, xp.zeros_like(scatter[:, 0]))
     single = dot(direction, (scatter @ direction[:, :, None])[:, :, 0])
-    # Twice x and once y are 2 x + y in the trace and 2 x^2 + y^2 in the sum of squares
+    # Of eigenvalues x, x and y the trace is 2 x + y, and the sum of squares 2 x^2 + y^2
     trace, squares = entries[0] + entries[3] + entries[5], (scatter**2).sum((1, 2))
     double = (2 * trace - xp.sqrt((6 * squares - 2 * trace**2).clip(min=0))) / 6
     return xp.where(xp.any(direction != 0, axis=1), single, double), direction

@@ -20,7 +20,7 @@ from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_e
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
-# Of a weak joint: edges across, as a share of the edge ends in the smaller part; scans of a part at them
+# Of a weak joint: its edges as a share of the edge ends in the smaller part; scans of one part that have them
 MAX_CONDUCTANCE, MAX_JOINT_SCANS = 0.1, 4
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
@@ -122,10 +122,10 @@ def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
 
 
 def weak_joints(edges: Sequence[Edge]) -> Iterator[list[Edge]]:
-    """The edges of few scans between two parts of a map that few join, and the same within the parts.
+    """Groups of few edges, each of which joins two parts of a map at few scans; then those within the parts.
 
-    Two places may look alike from there: then these edges are wrong together, and confirm one another. Parts
-    are those of a sweep over the Fiedler vector (Shi and Malik, PAMI 2000).
+    If two places look alike to these scans, all edges of a group are wrong together and confirm one another.
+    The parts come from a sweep over the Fiedler vector (Shi and Malik, PAMI 2000).
     """
     import networkx
 
