@@ -1,10 +1,10 @@
 """Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
 
-A weakly connected scan is compared with all that its map has around it. Between two maps, hypotheses come
-from all pairs of their scans, registered or refused, and from scans of the smaller map that are searched in
-regions of the other one. The likeliest motions between the maps are put to the vote: each scan of the smaller
-map that would touch the other one is verified there against the scans that it would touch. So are the places
-of two parts of a map that few edges join.
+Every scan is compared with all that its map has around it. Between two maps, hypotheses come from all pairs
+of their scans, registered or refused, and from scans of the smaller map that are searched in regions of the
+other one. The likeliest motions between the maps are put to the vote: each scan of the smaller map that would
+touch the other one is verified there against the scans that it would touch. So are the places of two parts of
+a map that few edges join.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, closed_triangles, symmetric, weak_joints
+from pcreg.mapping.graph import Motion, symmetric, weak_joints
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import map_pairs, matrix
@@ -77,22 +77,20 @@ class Consolidation:
         )
 
     def _refute(self) -> bool:
-        """Drop edges of weakly connected scans; returns if there were any."""
+        """Drop the edges of scans that those around refute, the worst first; returns if there were any."""
         growing = self.growing
-        used, triangles = growing.used(), np.zeros(len(growing.scans), dtype=np.int64)
         partners: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)  # with the edges to them
-        closed = closed_triangles(used, growing.probes, MAX_CLOSURE_VOXELS * growing.voxel)
-        for edge, count in zip(used, closed, strict=True):
-            for end, other in ((edge.source, edge.target), (edge.target, edge.source)):
-                triangles[end] += count
-                partners[end][other] = edge.source, edge.target
-        questions = self._placement().weakly_connected(triangles // 2, partners)
-        dropped = {}
-        for question, answer in self._ask(questions, "check"):
-            if answer.confidence < MIN_HELD_CONFIDENCE:
+        for edge in growing.used():
+            partners[edge.source][edge.target] = partners[edge.target][edge.source] = edge.source, edge.target
+        answers = self._ask(self._placement().in_place(partners), "check")
+        dropped: set[int] = set()
+        for question, answer in sorted(answers, key=lambda each: each[1].confidence):
+            scan = question.ends[0]
+            # Beside a scan in a wrong place a right one is refuted, too: it is asked again without
+            if answer.confidence < MIN_HELD_CONFIDENCE and not dropped & partners[scan].keys():
                 reason = f"what is around the scan refutes it: {answer.reason}"
-                dropped |= dict.fromkeys(partners[question.ends[0]].values(), reason)
-        growing.refuted |= dropped
+                growing.refuted |= dict.fromkeys(partners[scan].values(), reason)
+                dropped.add(scan)
         growing.solve()
         return bool(dropped)
 

@@ -12,7 +12,6 @@ from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, displacement
 from pcreg.mapping.submap import Question, Scan, Submap, most_overlapping, overlaps
 from pcreg.runtime import cached_property
 
-MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
 MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
 MAX_NEAR = 12  # scans around either end of a motion of which those are chosen that touch others
@@ -49,13 +48,10 @@ class Placement:
         """Up to six scans that overlap most with one, without it."""
         return most_overlapping(self.overlap, scan, MAX_AROUND, MIN_OVERLAP)
 
-    def weakly_connected(
-        self, triangles: np.ndarray, partners: Mapping[int, Iterable[int]]
-    ) -> list[Question]:
-        """Questions whether scans of few `triangles` (n,) lie on those around, and on their `partners`."""
-        sizes = np.bincount(self.component)
-        questions = []
-        for scan in np.flatnonzero((triangles < MIN_TRIANGLES) & (sizes[self.component] > 2)).tolist():
+    def in_place(self, partners: Mapping[int, Iterable[int]]) -> list[Question]:
+        """Questions whether scans lie on those around, and on their `partners`, in maps of three and more."""
+        sizes, questions = np.bincount(self.component), []
+        for scan in np.flatnonzero(sizes[self.component] > 2).tolist():
             others = list(dict.fromkeys([*self.around(scan), *partners[scan]]))
             target = Submap.of(others, self.poses)
             T = inverse(self.poses[others[0]]) @ self.poses[scan]

@@ -1,4 +1,4 @@
-"""Weakly connected scans, and maps that belong together, with given answers."""
+"""Scans in wrong places, and maps that belong together, with given answers."""
 
 from types import SimpleNamespace
 
@@ -68,18 +68,21 @@ def oracle(poses, confidence=0.9, *, credulous=False):
     return answered
 
 
-def test_a_weakly_connected_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch):
+@pytest.mark.parametrize("others", [[5], [1, 2, 3]])
+def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch, others):
+    """One wrong edge, or three that agree with one another."""
     asked = []
     answers = oracle(poses)
     monkeypatch.setattr(consolidation, "answered", lambda *each: asked.extend(each[2]) or answers(*each))
     for pair in ((6, 4), (6, 5)):
         del growing.edges[pair], growing.answers[pair]
-    add(growing, edge(6, 5, inverse(poses[5]) @ TURNED @ poses[6], confidence=0.99))
+    wrong = [(6, other) for other in others]
+    add(growing, *(edge(a, b, inverse(poses[b]) @ TURNED @ poses[a], confidence=0.99) for a, b in wrong))
     growing.solve()
-    assert growing.graph.component[6] == growing.graph.component[5]
+    assert growing.graph.component[6] == growing.graph.component[others[0]]
     Consolidation(growing, None).run()
-    assert growing.graph.component[6] != growing.graph.component[5]
-    assert growing.refuted == {(6, 5): "what is around the scan refutes it: because"}
+    assert (growing.graph.component[:6] != growing.graph.component[6]).all()
+    assert growing.refuted == dict.fromkeys(wrong, "what is around the scan refutes it: because")
     keys = [question.key for question in asked]
     assert len(keys) == len(set(keys))  # nothing is asked twice
 
