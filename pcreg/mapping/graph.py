@@ -59,7 +59,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
     """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan."""
     tolerance = MAX_CLOSURE_VOXELS * voxel
     rejections = [""] * len(edges)
-    triangles = closed_triangles(edges, probes, tolerance)
+    triangles = _closed_triangles(edges, probes, tolerance)
     optimised: dict[tuple[int, ...], np.ndarray] = {}
     while True:
         used = [number for number, reason in enumerate(rejections) if not reason]
@@ -96,7 +96,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
         return PoseGraph(poses, component, tuple(rejections))
 
 
-def closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
+def _closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
     """Number of triangles that each edge closes within the tolerance, metres: (E,)."""
     between = {}
     around: dict[int, set[int]] = defaultdict(set)
