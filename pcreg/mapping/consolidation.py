@@ -82,8 +82,8 @@ class Consolidation:
         dropped: set[int] = set()
         for question, answer in sorted(answers, key=lambda each: each[1].confidence):
             scan = question.ends[0]
-            # Beside a scan in a wrong place a right one is refuted, too: it is asked again without
-            if answer.confidence < MIN_HELD_CONFIDENCE and not dropped & partners[scan].keys():
+            # A scan in a wrong place may refute right ones around it, about which the next pass asks again
+            if answer.confidence < MIN_HELD_CONFIDENCE and dropped.isdisjoint(question.target.rows):
                 reason = f"what is around the scan refutes it: {answer.reason}"
                 growing.refuted |= dict.fromkeys(partners[scan].values(), reason)
                 dropped.add(scan)
@@ -152,7 +152,8 @@ class Consolidation:
     def _joints(self, placement: Placement, motions: Sequence[Motion], words: str) -> list[Joint | None]:
         """The places of the motions, verified; None where the maps do not touch.
 
-        A submap begins where its likeliest scan has come to lie, as ICP of a submap finds wrong minima, too.
+        From the motion of a pair ICP of a submap may reach a wrong minimum, so it starts from that of the
+        likeliest vote.
         """
         ballots = [placement.ballot(motion) for motion in motions]
         answers = iter(self._verified([question for ballot in ballots for question in ballot], words))

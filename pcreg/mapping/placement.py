@@ -102,7 +102,7 @@ class Placement:
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)
         )
-        T = self.poses[motion.target] @ motion.T_target_source @ inverse(self.poses[motion.source])
+        T = self._between(motion)
         poses = np.concatenate([T @ self.poses[own], self.poses[there]])
         scans = [self.scans[row] for row in own + there]
         found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
@@ -128,9 +128,9 @@ class Placement:
 
     def _alike(self, one: Motion, other: Motion) -> bool:
         """True for motions that put the map of their sources in about the same place."""
-        moved = [
-            self.poses[each.target] @ each.T_target_source @ inverse(self.poses[each.source])
-            for each in (one, other)
-        ]
-        moved = [T @ self.poses[one.source] for T in moved]
+        moved = [self._between(each) @ self.poses[one.source] for each in (one, other)]
         return displacement(*moved, self.scans[one.source].probes) < MAX_CLOSURE_VOXELS * self.voxel
+
+    def _between(self, motion: Motion) -> np.ndarray:
+        """Motion (4, 4) of the source's map into that of the target, by that of one pair."""
+        return self.poses[motion.target] @ motion.T_target_source @ inverse(self.poses[motion.source])

@@ -87,6 +87,26 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
     assert len(keys) == len(set(keys))  # nothing is asked twice
 
 
+def test_a_scan_in_a_wrong_place_takes_no_right_ones_with_it(growing, poses, monkeypatch):
+    """As long as it is there, it refutes those beside it."""
+
+    def answered(executor, context, questions):
+        for number, question in enumerate(questions):
+            beside = {4, 5, 6} & {*question.target.rows}
+            likely = 0.05 if 6 in question.source.rows else 0.3 if beside else 0.9
+            found = {"T_target_source": question.T_target_source, "confidence": likely}
+            yield number, SimpleNamespace(**found, reason="because")
+
+    monkeypatch.setattr(consolidation, "answered", answered)
+    for pair in ((5, 4), (6, 4), (6, 5)):
+        del growing.edges[pair], growing.answers[pair]
+    wrong = [(6, other) for other in (1, 2, 3)]
+    add(growing, *(edge(a, b, inverse(poses[b]) @ TURNED @ poses[a], confidence=0.99) for a, b in wrong))
+    growing.solve()
+    Consolidation(growing, None).run()
+    assert growing.refuted == dict.fromkeys(wrong, "what is around the scan refutes it: because")
+
+
 @pytest.mark.parametrize("right", [True, False])
 def test_few_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses, monkeypatch, right):
     """Two edges agree with each other, as those of two places that look alike do."""
