@@ -29,20 +29,24 @@ MIN_JOINT_CONFIDENCE = 0.9  # of a place: of 4 simulated ones between 0.8 and 0.
 MAX_PASSES = 5  # larger maps decide more
 # Probability of a place before a scan is verified there; and of a vote at least: fragments are bent
 PRIOR, MIN_VOTE = 0.2, 0.02
-Verified = tuple[Motion, Registration]
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 SEVERED = "joins two parts of a map that few pairs join, and the scans around them refute that"
 
 
 class Joint:
-    """A place of one map in another, verified by a vote of its scans and by a submap as a whole."""
+    """A place of one map in another, verified by a submap as a whole and by a vote of its scans."""
 
-    def __init__(self, votes: Sequence[Verified], whole: Verified) -> None:
-        self.ranked = sorted([whole, *votes], key=lambda each: -each[0].confidence)
+    def __init__(self, answers: Sequence[tuple[Question, Registration]]) -> None:
+        found = [
+            (Motion(*question.ends, each.T_target_source, each.confidence), each)
+            for question, each in answers
+        ]
+        self.ranked = sorted(found, key=lambda each: -each[0].confidence)
         self.motion = self.ranked[0][0]
+        (whole, _), *votes = found
         likely = np.maximum([vote.confidence for vote, _ in votes], MIN_VOTE)
         odds = np.prod(likely / (1 - likely)) * (1 / PRIOR - 1) ** (len(likely) - 1)
-        self.confidence = max(whole[0].confidence, float(odds / (1 + odds)))  # that the place is right
+        self.confidence = max(whole.confidence, float(odds / (1 + odds)))  # that the place is right
 
 
 class Consolidation:
@@ -97,8 +101,8 @@ class Consolidation:
         growing.refuted |= {(edge.source, edge.target): SEVERED for cut in cuts for edge in cut}
         growing.solve()
         placement, changed = self._placement(), False
-        motions = [max(cut, key=lambda edge: edge.confidence) for cut in cuts]
-        for cut, joint in zip(cuts, self._joints(placement, motions, "check"), strict=True):
+        ballots = [placement.ballot(max(cut, key=lambda edge: edge.confidence)) for cut in cuts]
+        for cut, joint in zip(cuts, self._joints(ballots, "check"), strict=True):
             if joint and joint.confidence < MIN_HELD_CONFIDENCE:
                 changed = True
                 continue
@@ -114,9 +118,9 @@ class Consolidation:
         hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
         motions = placement.between_maps(hypotheses)
         likely = [(pair, motion) for pair in pairs for motion in placement.likely(motions[pair])]
-        verified = self._joints(placement, [motion for _, motion in likely], "join")
+        ballots = [placement.ballot(motion) for _, motion in likely]
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
-        for (pair, _), joint in zip(likely, verified, strict=True):
+        for (pair, _), joint in zip(likely, self._joints(ballots, "join"), strict=True):
             if joint:
                 joints[pair].append(joint)
         edges = placement.between_maps(list(growing.edges.values()))
@@ -149,28 +153,10 @@ class Consolidation:
             for T, confidence in hypotheses
         ]
 
-    def _joints(self, placement: Placement, motions: Sequence[Motion], words: str) -> list[Joint | None]:
-        """The places of the motions, verified; None where the maps do not touch.
-
-        From the motion of a pair ICP of a submap may reach a wrong minimum, so it starts from that of the
-        likeliest vote.
-        """
-        ballots = [placement.ballot(motion) for motion in motions]
-        answers = iter(self._verified([question for ballot in ballots for question in ballot], words))
-        votes = [list(islice(answers, len(ballot))) for ballot in ballots]
-        firsts = []
-        for ballot, some in zip(ballots, votes, strict=True):
-            if some:
-                likeliest, _ = max(some, key=lambda vote: vote[0].confidence)
-                firsts.append((placement.ballot(likeliest) or ballot)[0])
-        wholes = iter(self._verified([placement.whole(first) for first in firsts], words))
-        return [Joint(some, next(wholes)) if some else None for some in votes]
-
-    def _verified(self, questions: Sequence[Question], words: str) -> list[Verified]:
-        return [
-            (Motion(*question.ends, answer.T_target_source, answer.confidence), answer)
-            for question, answer in self._ask(questions, words)
-        ]
+    def _joints(self, ballots: Sequence[Sequence[Question]], words: str) -> list[Joint | None]:
+        """The places that the ballots verify; None for an empty ballot."""
+        answers = iter(self._ask([question for ballot in ballots for question in ballot], words))
+        return [Joint(list(islice(answers, len(ballot)))) if ballot else None for ballot in ballots]
 
     def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Any]]:
         """The questions with their answers; none is computed twice."""

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -97,7 +97,7 @@ class Placement:
         return [place[0] for place in places[:MAX_MOTIONS]]
 
     def ballot(self, motion: Motion) -> list[Question]:
-        """Verifications, under a motion, of the scans that overlap most with another map, most first."""
+        """Verifications, under a motion, of the submap and the scans that overlap most with another map."""
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)
@@ -114,13 +114,11 @@ class Placement:
             if touched:
                 target = Submap.of([there[n] for n in touched], self.poses)
                 place = inverse(self.poses[target.rows[0]]) @ T @ self.poses[own[voter]]
-                questions.append(Question(Submap.of([own[voter]], self.poses), target, place))
+                parts = [[own[voter]]]
+                if not questions:
+                    parts.insert(0, [own[voter], *self.around(own[voter])])
+                questions += [Question(Submap.of(part, self.poses), target, place) for part in parts]
         return questions
-
-    def whole(self, vote: Question) -> Question:
-        """The same verification of a scan and those around it."""
-        (scan,) = vote.source.rows
-        return replace(vote, source=Submap.of([scan, *self.around(scan)], self.poses))
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
         """True for motions between the same maps that put one of them in different places."""

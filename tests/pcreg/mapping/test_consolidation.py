@@ -187,26 +187,3 @@ def test_an_edge_found_between_maps_counts_when_the_scans_around_it_have_joined_
     assert growing.graph.component.tolist() == [0] * N
     assert growing.unproven == set()
     assert len(growing.used()) == len(growing.edges)
-
-
-def test_a_submap_begins_where_its_likeliest_scan_was_verified(growing, poses, monkeypatch):
-    """From 8 cm off ICP moves single scans to their place, but not a submap."""
-
-    def answered(executor, context, questions):
-        for number, question in enumerate(questions):
-            true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
-            if (T := question.T_target_source) is None:
-                yield number, []
-                continue
-            is_single = len(question.source.rows) == 1
-            likely = 0.95 if translation_error(T, true) < 0.01 else 0.3 if is_single else 0.05
-            found = {"T_target_source": true if is_single else T, "confidence": likely}
-            yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
-
-    monkeypatch.setattr(consolidation, "answered", answered)
-    off = se3(np.eye(3), np.array([0, 0.08, 0]))
-    add(growing, edge(4, 3, off @ inverse(poses[3]) @ poses[4], confidence=0.4))
-    del growing.edges[4, 3]
-    agree(growing, 5)
-    Consolidation(growing, None).run()
-    assert growing.graph.component.tolist() == [0] * N
