@@ -5,6 +5,7 @@ streets, elsewhere about what `pcreg.geometry.voxel_size` gives, as at inference
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,11 +19,12 @@ from pcreg.kernels.grid import grid_sample
 
 VOXEL = 0.05  # metres, after scaling
 STREET_VOXEL = 0.3  # metres
-SHARES = {"rooms": 0.35, "streets": 0.35, "objects": 0.12, "terrestrial": 0.09, "sparse": 0.09}
+SHARES = {"rooms": 0.32, "streets": 0.42, "objects": 0.1, "terrestrial": 0.08, "sparse": 0.08}
 STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
 MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
 
 BEAMS = 0.5  # share of a LiDAR's beams that may be missing
+AGAIN_SPARSE = 0.4  # share of the streets that one LiDAR records twice, again with every 2nd to 8th beam
 SPACINGS = (0.02, 0.1)  # metres, of sparse rooms
 FACTORS = (0.75, 1.25)  # range of a voxel, as a share of what suits the clouds
 FINE = 0.4  # voxels: spacing of what scanners give too densely
@@ -48,8 +50,10 @@ def rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recordin
 
 
 def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Streets and halls by two LiDARs, some without some of their beams."""
-    recording, rng = outdoor.record_by_two(seed, index, device), _random(seed, index)
+    """Streets and halls by two LiDARs, or by one with all and with few beams; some lack further beams."""
+    rng = _random(seed, index)
+    by = partial(outdoor.record, again_sparse=True) if rng.random() < AGAIN_SPARSE else outdoor.record_by_two
+    recording = by(seed, index, device)
     clouds = Jagged.of(recording.clouds)
     kept = clouds.take(Augmentation(beams=BEAMS).kept(clouds, rng).nonzero()[:, 0])
     return _usable(Recording(kept.split(), recording.T_world_cloud)).scaled(VOXEL / STREET_VOXEL)
