@@ -21,7 +21,7 @@ MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
 # Of a weak joint: its edges as a share of the edge ends in the smaller part; scans of one part that have them
-MAX_CONDUCTANCE, MAX_JOINT_SCANS = 0.2, 4
+MAX_CONDUCTANCE, MAX_JOINT_SCANS = 0.1, 4
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 
