@@ -32,7 +32,7 @@ release: .venv/complete
 	$(MAKE) test docs
 	rm -rf build dist
 	.venv/bin/python -m pip wheel --no-deps --wheel-dir dist .
-	test "$$(wc -c < dist/pcreg-$(VERSION)-py3-none-any.whl)" -le 35000000
+	test "$$(wc -c < dist/pcreg-$(VERSION)-py3-none-any.whl)" -le 30000000
 	sed -i.before "s/^## Unreleased/## $(VERSION), $$(date +%F)/" CHANGELOG.md && rm CHANGELOG.md.before
 	git commit --all --message "Release $(VERSION)"
 	git tag --annotate --message "pcreg $(VERSION)" "v$(VERSION)"

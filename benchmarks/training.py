@@ -1,6 +1,6 @@
 """Pairs a second of a training on simulated scenes, and losses to compare two commits by.
 
-python benchmarks/training.py speed [--experiment indoor] [--pairs 16] [--steps 400] [--workers 0 1 2]
+python benchmarks/training.py speed [--pairs 16] [--steps 400] [--workers 0 1 2]
 torchrun --nproc-per-node=2 benchmarks/training.py speed
 python benchmarks/training.py losses losses.json [--loss hardest_contrastive] [--steps 200]
 
@@ -44,7 +44,6 @@ SMALL = ["model=narrow", "model.voxel=0.1", "maximum_points=2000", "precision=fl
 def main() -> None:
     made, verbs = parser(__doc__, "speed", "losses")
     speed, losses = verbs.values()
-    speed.add_argument("--experiment", default="indoor", choices=("indoor", "outdoor"))
     speed.add_argument("--pairs", type=int, default=16, help="of a step")
     speed.add_argument("--steps", type=int, default=400, help="that are timed")
     speed.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
@@ -55,7 +54,7 @@ def main() -> None:
     if options.verb == "losses":
         write_losses(options)
         return
-    settings = [f"experiment={options.experiment}", f"batches.batch_size={options.pairs}"]
+    settings = ["experiment=simulated", f"batches.batch_size={options.pairs}"]
     settings += [f"batches.pool={SCENES}", f"batches.per_epoch={WARM_UP + options.steps}"]
     cfg = compose_config("train", settings)
     with init_distributed(choose_device("cuda")) as ranks:
@@ -107,7 +106,8 @@ def write_losses(options: argparse.Namespace) -> None:
     """Train on the CPU, and write the loss of every step."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    settings = ["experiment=indoor", f"loss={options.loss}", *SMALL, "batches.batch_size=2", "batches.pool=1"]
+    settings = ["experiment=simulated", f"loss={options.loss}", *SMALL, "batches.batch_size=2"]
+    settings += ["batches.record.path=pcreg.datasets.simulated.indoor.record", "batches.pool=1"]
     settings += ["batches.renew_every=100000", f"batches.per_epoch={options.steps}"]
     cfg = compose_config("train", settings)
     inner, losses = instantiate(cfg.loss), []

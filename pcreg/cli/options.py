@@ -68,7 +68,7 @@ def add_options(
         default=DESCRIPTORS[0],
         help="learned, or histograms without training (default: %(default)s)",
     )
-    weights = "a .safetensors file of `pcreg train` (default: the shipped one that suits the clouds)"
+    weights = "a .safetensors file of `pcreg train` (default: the shipped one)"
     add("--weights", type=Path, metavar="FILE", help=weights)
     add("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     add("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")

@@ -1,8 +1,8 @@
 """Publish the weights of a training: half the size, and a card.
 
-    pcreg publish outputs/train/indoor weights/indoor --measured outputs/evaluate/...
+    pcreg publish outputs/train/simulated weights/mine --measured outputs/evaluate/...
 
-Writes weights/indoor.safetensors and weights/indoor.md. Exit status: 0, or 2 on bad input (one sentence
+Writes weights/mine.safetensors and weights/mine.md. Exit status: 0, or 2 on bad input (one sentence
 on stderr, nothing written).
 """
 

@@ -108,7 +108,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:
-            start, network = load_weights(cfg.weights), trainer.output_network
+            at = {"voxel": architecture.voxel}
+            start, network = load_weights(cfg.weights, at), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
                 save_weights(folder / "mixed.safetensors", network)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pcreg.cli import exit_status
 from pcreg.cli.options import parser_of
-from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL, weights_for
+from pcreg.features.pretrained import WEIGHTS
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -38,9 +38,7 @@ def _run(device: str, weights: Path | None) -> int:
     from pcreg.models.weights import load_weights
 
     start = time.perf_counter()
-    paths = [weights] if weights else [weights_for(0.0), weights_for(MIN_OUTDOOR_VOXEL)]
-    begun = {compile_kernels(load_weights(path).architecture, device, ALL_SIZES) for path in paths}
-    count = sum(compilation.wait() for compilation in begun)
-    names = " and ".join(path.name for path in paths)
-    print(f"{count} kernels for {names} are compiled, in {time.perf_counter() - start:.1f} s")
+    path = weights or WEIGHTS
+    count = compile_kernels(load_weights(path).architecture, device, ALL_SIZES).wait()
+    print(f"{count} kernels for {path.name} are compiled, in {time.perf_counter() - start:.1f} s")
     return 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from pcreg.arrays import Array, take, to_device
 from pcreg.features.base import Description
-from pcreg.features.pretrained import weights_for
+from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet
 from pcreg.models.weights_file import read_architecture, read_weights
@@ -72,19 +72,15 @@ class FCGF:
         """Load the descriptor of a weight file.
 
         Args:
-            weights: A .safetensors file of `pcreg train`; by default the shipped one for the voxel size.
+            weights: A .safetensors file of `pcreg train`; by default the shipped one.
             device: `cpu`, `cuda`, `cuda:N` or `auto`; for a GPU the kernels begin to be compiled.
             voxel: Metres; by default that of the training.
             scales: Multiples of the voxel size, whose descriptors stand side by side.
 
         Raises:
-            InputError: For a file that cannot be used, and without both weights and voxel size.
+            InputError: For a file that cannot be used.
         """
-        if weights is None:
-            if voxel is None:
-                raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
-            weights = weights_for(voxel)
-        learned = FCGF(_load(weights, choose_device(device)), device, scales)
+        learned = FCGF(_load(weights or WEIGHTS, choose_device(device)), device, scales)
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -130,11 +126,11 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
 def compile_for(weights: str | Path | None, device: str) -> "Compilation":
     """Begin to compile for a GPU the kernels of networks with the architecture of these weights.
 
-    Without a file, of the shipped weights, which have one architecture; InputError if they are missing.
+    Without a file, of the shipped weights; InputError if they are missing.
     """
     from pcreg.models.torch_inference import compile_kernels  # PyTorch takes a second to import
 
-    return compile_kernels(read_architecture(weights or weights_for(0.0)), device)
+    return compile_kernels(read_architecture(weights or WEIGHTS), device)
 
 
 def check_scales(scales: Sequence[float]) -> tuple[float, ...]:

@@ -143,15 +143,15 @@ def run(
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files, True)
         work = Work(registrar, found, folder / "descriptions", seed, prior)
-        voxel, size = common_scale(registrar, [file for file in found.values() if not file.error])
-        scans, errors = _described(executor, work, paths, voxel, size)
+        voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
+        scans, errors = _described(executor, work, paths, voxel)
         if option == "auto" and (behind := _seen_from_behind(scans, found)):
             found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}
-            scans |= _described(executor, work, behind, voxel, size)[0]
+            scans |= _described(executor, work, behind, voxel)[0]
         used = [path for path in paths if path in scans]
         if len(used) < 2:
             raise InputError(f"{len(used)} of {len(paths)} scans can be used; {next(iter(errors.values()))}")
-        context = Context(work, tuple(used), voxel, size)
+        context = Context(work, tuple(used), voxel)
         growing = GrowingMap(context, [scans[path] for path in used], records)
         if sequence:
             growing.follow()
@@ -171,23 +171,22 @@ def _seen_from_behind(scans: dict[str, Scan], files: dict[str, CloudFile]) -> li
     return [path for path, share in facing.items() if most and share < 0.5]
 
 
-def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[float, Size]:
-    """The common voxel size of the scans in metres, and the size that it stands for."""
+def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
+    """The common voxel size of the scans in metres."""
     if registrar.voxel is not None:
-        return registrar.voxel, Size(registrar.voxel)
+        return registrar.voxel
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
-    size = Size(own, max(file.extent for file in files))
-    return registrar.usable(size)[0], size
+    return registrar.usable(Size(own, max(file.extent for file in files)))[0]
 
 
 def _described(
-    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float, size: Size
+    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float
 ) -> tuple[dict[str, Scan], dict[str, str]]:
     """The scans by path, and the errors of unusable ones."""
     errors = {path: work.files[path].error for path in paths if work.files[path].error}
     todo = [path for path in paths if path not in errors]
     scans = {}
-    described = map_unordered(executor, _describe, (work, voxel, size), todo)
+    described = map_unordered(executor, _describe, (work, voxel), todo)
     for path, answer in progress(described, "describe", len(todo)):
         if isinstance(answer, str):
             errors[path] = answer
@@ -196,9 +195,9 @@ def _described(
     return scans, errors
 
 
-def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
+def _describe(work: Work, voxel: float, path: str) -> Scan | str:
     """One scan, or the error why it cannot be used."""
     cloud = work.cloud(path)
-    descriptor = work.registrar.at(voxel, size).descriptor
+    descriptor = work.registrar.at(voxel).descriptor
     found, error = attempted(lambda: Scan.of(cloud.at(descriptor), cloud.frame, voxel))
     return found or error

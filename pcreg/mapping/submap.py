@@ -12,7 +12,6 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from pcreg.arrays import every_nth, to_host
-from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.mapping.graph import MAX_RESIDUAL_VOXELS
@@ -115,7 +114,6 @@ class Context:
     work: Work
     paths: tuple[str, ...]
     voxel: float  # metres
-    size: Size  # of the scans
 
 
 def answered(
@@ -127,7 +125,7 @@ def answered(
 
 def _answer(context: Context, questions: Sequence[Question], number: int) -> Answer:
     question, work = questions[number], context.work
-    scale = work.registrar.at(context.voxel, context.size)
+    scale = work.registrar.at(context.voxel)
     descriptor, corners, whole = scale.descriptor, [], []
     for submap in (question.source, question.target):
         clouds = [work.cloud(context.paths[row]) for row in submap.rows]

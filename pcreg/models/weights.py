@@ -38,12 +38,15 @@ def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None
 def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) -> ResUNet:
     """Load the network of a .safetensors file, in evaluation mode, on the CPU.
 
-    `required` gives fields that the architecture has to have; None allows anything. Raises InputError for a
-    file that is missing, damaged, or holds the weights of another network.
+    `required` gives fields that the architecture has to have; None allows anything. A required voxel size
+    replaces that of the file, as a network has no unit of length. Raises InputError for a file that is
+    missing, damaged, or holds the weights of another network.
     """
-    network = network_of(read_weights(path))
+    network, required = network_of(read_weights(path)), dict(required or {})
+    if voxel := required.pop("voxel", None):
+        network.architecture = dataclasses.replace(network.architecture, voxel=voxel)
     for field, found in dataclasses.asdict(network.architecture).items():
-        value = (required or {}).get(field)
+        value = required.get(field)
         value = tuple(value) if isinstance(value, list) else value
         if value not in (None, found):
             raise InputError(

@@ -47,7 +47,7 @@ def register(
             Open3D. Columns of an array after the third, up to the 32nd, are ignored.
         target: The same.
         descriptor: `fcgf`, which is learned, `fpfh`, or an object as for `pcreg.Registrar`.
-        weights: A .safetensors file of `pcreg train`; by default the shipped one that suits the clouds.
+        weights: A .safetensors file of `pcreg train`; by default the shipped one.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         units: Of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in.
         columns: float32 numbers in a row of a .bin file; by default estimated from its content.

@@ -35,7 +35,7 @@ class Registrar(Scales):
     Args:
         descriptor: `fcgf`, which is learned, `fpfh`, or an object as of `pcreg.features.base.Descriptor`,
             which is used at its own voxel size.
-        weights: A .safetensors file of `pcreg train`; by default the shipped one that suits the clouds.
+        weights: A .safetensors file of `pcreg train`; by default the shipped one.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         device: `cpu`, `cuda`, `cuda:N` or `auto`.
 

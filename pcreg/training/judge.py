@@ -33,9 +33,11 @@ from torch.nn.functional import softplus
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
+from pcreg.datasets.simulated.mixture import scanned_sites, single_objects
 from pcreg.datasets.simulated.outdoor.recording import KINDS
 from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
+from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.judge.confidence import (
     MAX_DEVIATIONS,
@@ -50,7 +52,7 @@ from pcreg.runtime.files import replacing
 from pcreg.training.judge_answers import Answers, answers, house_of, questions
 
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
-VOXEL = {"fcgf": (0.05, 0.3), "fpfh": (0.03, 0.4)}
+VOXEL = {"fcgf": (ROOM_VOXEL, STREET_VOXEL), "fpfh": (0.03, 0.4)}
 SAMPLES = 1_000_000  # of RANSAC
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
@@ -68,7 +70,8 @@ Layers = list[tuple[Tensor, Tensor]]  # weights (in, out) before their softplus,
 
 
 def _room(seed: int, index: int, device: str) -> Recording:
-    return indoor.record(seed, index, device, house=house_of(index))
+    bend = indoor.BEND if house_of(index) % 2 else 0.0
+    return indoor.record(seed, index, device, house=house_of(index), bend=bend)
 
 
 def _street(seed: int, index: int, device: str, *, again_sparse: bool = False) -> Recording:
@@ -78,7 +81,13 @@ def _street(seed: int, index: int, device: str, *, again_sparse: bool = False) -
     return outdoor.record_by_two(seed, index, device, kind)
 
 
-PLACES = {"indoor": _room, "outdoor": _street, "sparse": partial(_street, again_sparse=True)}
+PLACES = {
+    "indoor": _room,
+    "outdoor": _street,
+    "sparse": partial(_street, again_sparse=True),
+    "objects": single_objects,
+    "terrestrial": scanned_sites,
+}
 
 
 def main() -> None:
@@ -87,7 +96,7 @@ def main() -> None:
     for verb in ("simulated", "3dmatch", "folder"):
         ask = verbs.add_parser(verb)
         if verb == "simulated":
-            ask.add_argument("--scenes", type=int, default=30, help="indoors and outdoors each")
+            ask.add_argument("--scenes", type=int, default=30, help="of each kind")
             ask.add_argument("--device", default="cpu", help="makes the scenes: cpu, cuda or auto")
             ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
@@ -142,7 +151,7 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
     else:
         for place in options.places:
             about = {"per_scene": 4, "device": options.device}
-            voxel = indoors if place == "indoor" else outdoors
+            voxel = outdoors if place in ("outdoor", "sparse") else indoors
             simulated = Recorded(PLACES[place], voxel, options.seed, options.scenes, **about)
             simulated.name = f"simulated {place}"
             yield simulated

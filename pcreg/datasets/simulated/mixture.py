@@ -14,11 +14,10 @@ from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.recorded import Recording
+from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
 from pcreg.kernels.grid import grid_sample
 
-VOXEL = 0.05  # metres, after scaling
-STREET_VOXEL = 0.3  # metres
 SHARES = {"rooms": 0.32, "streets": 0.42, "objects": 0.1, "terrestrial": 0.08, "sparse": 0.08}
 STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
 MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
@@ -32,7 +31,7 @@ MIN_POINTS = 500  # of a cloud
 
 
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Recording `index` of a kind by SHARES, its voxel scaled to VOXEL: any run of scenes has them evenly."""
+    """Recording `index` of a kind by SHARES, scaled to ROOM_VOXEL: any run of scenes has them evenly."""
     return RECORDERS[kind_of(index)](seed, index, device)
 
 
@@ -56,7 +55,7 @@ def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Record
     recording = by(seed, index, device)
     clouds = Jagged.of(recording.clouds)
     kept = clouds.take(Augmentation(beams=BEAMS).kept(clouds, rng).nonzero()[:, 0])
-    return _usable(Recording(kept.split(), recording.T_world_cloud)).scaled(VOXEL / STREET_VOXEL)
+    return _usable(Recording(kept.split(), recording.T_world_cloud)).scaled(ROOM_VOXEL / STREET_VOXEL)
 
 
 def single_objects(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
@@ -68,7 +67,7 @@ def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> 
     """Scans of a terrestrial scanner."""
     recording = _usable(terrestrial.record(seed, index, device))
     scaled = _at_own_voxel(recording, _random(seed, index))
-    return Recording([_thinned(cloud, FINE * VOXEL) for cloud in scaled.clouds], scaled.T_world_cloud)
+    return Recording([_thinned(cloud, FINE * ROOM_VOXEL) for cloud in scaled.clouds], scaled.T_world_cloud)
 
 
 def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
@@ -109,8 +108,8 @@ def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float =
     """The recording scaled to a voxel near the one that suits the sparsest of three of its clouds."""
     clouds = recording.clouds
     some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
-    own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=VOXEL)
-    return recording.scaled(VOXEL / max(least, own * rng.uniform(*FACTORS)))
+    own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=ROOM_VOXEL)
+    return recording.scaled(ROOM_VOXEL / max(least, own * rng.uniform(*FACTORS)))
 
 
 def _thinned(cloud: torch.Tensor, spacing: float) -> torch.Tensor:

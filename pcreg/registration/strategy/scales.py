@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from pcreg.features.base import Descriptor
 from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import Size, checksum, scales, weights_for
+from pcreg.features.pretrained import WEIGHTS, Size, scales
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
+from pcreg.models.weights_file import read_weights
 from pcreg.registration.clouds.inputs import check_settings
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -51,9 +52,9 @@ class Scales:
         self.weights = None if weights is None else expanded(weights)
         if descriptor == "fpfh" and self.own is None:
             require("fpfh", "descriptor fpfh")
-        self._loaded: dict[Path, FCGF] = {}
+        self._is_learned = self.own is None and descriptor == "fcgf"
         if self.weights is not None:  # a wrong name is refused before clouds are read
-            self._learned(Size(0.0))
+            self._learned  # noqa: B018
 
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
         """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.
@@ -66,22 +67,21 @@ class Scales:
             return
         own = float(max(parallel.each(lambda cloud: cloud.voxel, (source, target), self.device)))
         size = Size(own, max(source.extent, target.extent))
-        yield self.at(self.usable(size)[0], size)
+        yield self.at(self.usable(size)[0])
         for voxel in self.usable(size, further_voxels(own, source.sample, target.sample))[1:]:
-            yield self.at(voxel, size)
+            yield self.at(voxel)
 
-    def at(self, voxel: float, size: Size | None = None) -> SingleScaleRegistrar:
-        """One scale, of a voxel size in metres, for clouds of this size; by default that suits the scale."""
+    def at(self, voxel: float) -> SingleScaleRegistrar:
+        """One scale, of a voxel size in metres."""
         if self.own is not None:
             return SingleScaleRegistrar(self.own)
-        learned = None if self.descriptor == "fpfh" else self._learned(size or Size(voxel))
-        descriptor = learned.at(voxel) if learned else FPFH(voxel, device=self.device)
-        return SingleScaleRegistrar(descriptor)
+        learned = self._learned.at(voxel) if self._is_learned else None
+        return SingleScaleRegistrar(learned or FPFH(voxel, device=self.device))
 
     @cached_property
     def _compilation(self) -> "Compilation | None":
         """Kernels of the descriptors, which begin to be compiled for a GPU."""
-        has_kernels = self.device != "cpu" and self.descriptor == "fcgf" and self.own is None
+        has_kernels = self.device != "cpu" and self._is_learned
         return compile_for(self.weights, self.device) if has_kernels else None
 
     def wait_for_kernels(self) -> None:
@@ -89,27 +89,21 @@ class Scales:
         if self._compilation is not None:
             self._compilation.wait()
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """A checksum of all weights that may be used; empty for a descriptor that learns nothing."""
+        """A checksum of the weights; empty for FPFH."""
         if self.own is not None:
             return self.own.fingerprint
-        if self.weights is not None:
-            return self._learned(Size(0.0)).fingerprint
-        return "" if self.descriptor == "fpfh" else checksum()
+        return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
     def usable(self, size: Size, further: Sequence[float] = ()) -> Sequence[float]:
         """The voxel sizes to describe clouds of this size at: its own, or near it, and `further` ones."""
         sizes = [size.voxel, *further]
-        return (
-            sizes
-            if self.own is not None or self.descriptor == "fpfh"
-            else scales(self._learned(size).voxel, sizes)
-        )
+        if not self._is_learned:
+            return sizes
+        return scales(size.usual_voxel if self.weights is None else self._learned.voxel, sizes)
 
-    def _learned(self, size: Size) -> FCGF:
-        """The learned descriptor for clouds of this size, at the voxel size of its training."""
-        weights = self.weights or weights_for(*size)
-        if weights not in self._loaded:
-            self._loaded[weights] = FCGF.load(weights, self.device)
-        return self._loaded[weights]
+    @cached_property
+    def _learned(self) -> FCGF:
+        """The learned descriptor, at the voxel size of its training."""
+        return FCGF.load(self.weights, self.device)

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
-from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, VOXEL, kind_of, record
+from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, kind_of, record
 from pcreg.datasets.simulated.recorded import Recording, ScenePairs
+from pcreg.features.pretrained import ROOM_VOXEL
 from pcreg.geometry.se3 import transform
 from pcreg.registration.matching.nearest import nearest_neighbors
 
@@ -26,7 +27,7 @@ def few_clouds(monkeypatch):
 
 
 def best_pair(recording: Recording) -> tuple[int, int, float]:
-    scene = ScenePairs.of(recording, VOXEL, 0.05)
+    scene = ScenePairs.of(recording, ROOM_VOXEL, 0.05)
     best = scene.overlap.argmax()
     return *scene.pairs[best].tolist(), float(scene.overlap[best])
 
@@ -42,10 +43,10 @@ def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, i
     T, cloud = recording.motion(source, target), recording.clouds[source].double().numpy()
     at, others = transform(T, cloud), recording.clouds[target].double().numpy()
     off = np.linalg.norm(at - others[nearest_neighbors(at, others)[:, 1]], axis=1)
-    assert (off < 2 * VOXEL).mean() > 0.5 * overlap * min(1, len(others) / len(cloud))
+    assert (off < 2 * ROOM_VOXEL).mean() > 0.5 * overlap * min(1, len(others) / len(cloud))
     for points in (cloud, others):
-        assert 300 < len(np.unique(np.floor(points / VOXEL), axis=0)) < 100_000
-        assert 40 < np.linalg.norm(np.ptp(points, axis=0)) / VOXEL < 4000
+        assert 300 < len(np.unique(np.floor(points / ROOM_VOXEL), axis=0)) < 100_000
+        assert 40 < np.linalg.norm(np.ptp(points, axis=0)) / ROOM_VOXEL < 4000
 
 
 def test_objects_have_the_sizes_of_objects():

@@ -117,15 +117,14 @@ def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
         ("3dlomatch", "PROTO-A", 0.05, 0.05),
         ("kitti", "KITTI", 0.3, 0.3),
         ("folder", "own scans", 0.05, 0.075),
-        ("streets", "own scans", 0.3, 0.45),
+        ("simulated", "own scans", 0.05, 0.075),
     ],
 )
-def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, name, voxel, distance):
-    root = [] if data == "streets" else ["data.root=anywhere"]
+def test_each_data_set_brings_its_protocol_and_voxel_size(data, name, voxel, distance):
+    root = [] if data == "simulated" else ["data.root=anywhere"]
     cfg = compose_config("evaluate", [f"data={data}", *root])
     protocol, descriptor = instantiate(cfg.protocol), instantiate(cfg.descriptor)
     assert (protocol.name, protocol.voxel, descriptor.voxel) == (name, voxel, voxel)
-    assert descriptor.network.architecture.voxel == (0.3 if data in ("kitti", "streets") else 0.05)
     assert protocol.distance == pytest.approx(distance)
 
 

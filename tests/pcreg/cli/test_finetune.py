@@ -5,7 +5,7 @@ import torch
 
 from pcreg.cli.config import compose_config
 from pcreg.cli.train import train
-from pcreg.features.pretrained import weights_for
+from pcreg.features.pretrained import WEIGHTS
 from pcreg.io.cloud import write_ply
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.models.weights import load_weights, save_weights
@@ -77,8 +77,6 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
 def test_weights_decide_the_network(street, tmp_path):
     with pytest.raises(InputError, match=r"model.encoder=\(8, 8, 8, 8\): .* has \(4, 4, 8, 8\)"):
         train(configured(street, tmp_path, "model.encoder=[8,8,8,8]"))
-    with pytest.raises(InputError, match=r"model.voxel=0.2: the network of .* has 0.3"):
-        train(configured(street, tmp_path, "data.voxel=0.2"))
     assert not list(tmp_path.iterdir())
 
 
@@ -91,9 +89,9 @@ def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["weights/outdoor.safetensors", "outdoor"])
+@pytest.mark.parametrize("name", ["weights/fcgf.safetensors", "fcgf"])
 def test_shipped_weights_are_found_by_name(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert load_weights(name).architecture == load_weights(weights_for(VOXEL)).architecture
-    with pytest.raises(InputError, match="elsewhere/outdoor"):
-        load_weights("elsewhere/outdoor.safetensors")
+    assert load_weights(name).architecture == load_weights(WEIGHTS).architecture
+    with pytest.raises(InputError, match="elsewhere/fcgf"):
+        load_weights("elsewhere/fcgf.safetensors")

@@ -6,7 +6,7 @@ from pcreg.cli import publish
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from tests.pcreg.tiny import network
 
-SIMULATED = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: pcreg.datasets.simulated.indoor.record\n"
+SIMULATED = "name: simulated\nseed: 7\nbatches: {record: {path: pcreg.datasets.simulated.mixture.record}}\n"
 
 
 @pytest.fixture
@@ -21,17 +21,17 @@ def training(tmp_path):
 def test_weights_get_a_card_that_names_them(training, tmp_path):
     (tmp_path / "measured").mkdir()
     (tmp_path / "measured" / "table.md").write_text("| FMR | 97 |\n")
-    name = tmp_path / "weights" / "indoor"
+    name = tmp_path / "weights" / "mine"
     assert publish.main([str(training), str(name), "--measured", str(tmp_path / "measured")]) == 0
     weights, text = name.with_suffix(".safetensors"), name.with_suffix(".md").read_text()
-    assert text.startswith("# indoor.safetensors\n")
+    assert text.startswith("# mine.safetensors\n")
     assert hashlib.sha256(weights.read_bytes()).hexdigest() in text
     assert fingerprint(load_weights(weights)) in text
     assert "No recorded scan was trained on" in text
     assert "| FMR | 97 |" in text
-    assert "experiment=indoor" in text
+    assert "experiment=simulated" in text
     assert "seed: 7" in text
-    assert sorted(path.name for path in name.parent.iterdir()) == ["indoor.md", "indoor.safetensors"]
+    assert sorted(path.name for path in name.parent.iterdir()) == ["mine.md", "mine.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
 )
 def test_what_is_missing_is_said_and_nothing_is_written(training, tmp_path, capsys, spoil, message):
     spoil(training)
-    assert publish.main([str(training), str(tmp_path / "weights" / "indoor")]) == 2
+    assert publish.main([str(training), str(tmp_path / "weights" / "mine")]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("weights/*"))
 
 
 def test_a_card_tells_of_stated_data_and_of_the_weights_before(training, tmp_path):
     (training / "config.yaml").write_text("name: kitti\nweights: second/last.safetensors\n")
-    name = tmp_path / "weights" / "indoor"
+    name = tmp_path / "weights" / "mine"
     assert publish.main([str(training), str(name), "--data", "KITTI odometry, CC BY-NC-SA 3.0."]) == 0
     card = name.with_suffix(".md").read_text()
     assert "Trained on: KITTI odometry" in card

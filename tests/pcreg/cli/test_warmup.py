@@ -26,10 +26,9 @@ def test_other_devices_are_refused(device, sentence, monkeypatch, capsys):
     assert sentence in capsys.readouterr().err
 
 
-def test_all_is_waited_for_and_counted_once(monkeypatch, capsys):
-    """Shipped weights of one architecture share their kernels."""
+def test_all_is_waited_for_and_counted(monkeypatch, capsys):
     all_kernels = Mock(**{"wait.return_value": 57})
     monkeypatch.setattr(warmup, "choose_device", lambda name: "cuda")
     monkeypatch.setattr(torch_inference, "compile_kernels", lambda *what: all_kernels)
     assert warmup.main([]) == 0
-    assert capsys.readouterr().out.startswith("57 kernels for indoor.safetensors and outdoor.safetensors are")
+    assert capsys.readouterr().out.startswith("57 kernels for fcgf.safetensors are")

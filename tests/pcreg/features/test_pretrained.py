@@ -1,44 +1,37 @@
-"""The shipped weights: there, as their cards say, and chosen by scale."""
+"""The shipped weights: there, as their card says, and the voxel sizes that clouds are described at."""
 
 import hashlib
 
 import numpy as np
 import pytest
 
-from pcreg.features import pretrained
+from pcreg.features import fcgf, pretrained
 from pcreg.features.fcgf import FCGF
-from pcreg.features.pretrained import scales, weights_for
+from pcreg.features.pretrained import Size, scales
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
 
-@pytest.mark.parametrize(("name", "voxel"), [("indoor", 0.05), ("outdoor", 0.3)])
-def test_each_file_is_the_one_that_its_card_describes(name, voxel):
-    path, card = (pretrained.FOLDER / f"{name}.{suffix}" for suffix in ("safetensors", "md"))
-    learned = FCGF.load(path)
-    assert learned.voxel == voxel
+def test_the_file_is_the_one_that_its_card_describes():
+    path, card = pretrained.WEIGHTS, pretrained.WEIGHTS.with_suffix(".md")
+    learned = FCGF.load()
+    assert learned.voxel == pretrained.ROOM_VOXEL
     assert hashlib.sha256(path.read_bytes()).hexdigest() in card.read_text()
     assert learned.network.fingerprint in card.read_text()
 
 
 @pytest.mark.parametrize(
-    ("size", "name"),
-    [
-        ((0.05,), "indoor"),
-        ((0.1,), "outdoor"),
-        ((0.3, 40), "outdoor"),
-        ((0.05, 40), "indoor"),
-        ((0.2, 6), "indoor"),
-    ],
+    ("size", "voxel"),
+    [((0.05,), 0.05), ((0.1,), 0.3), ((0.3, 40), 0.3), ((0.05, 40), 0.05), ((0.2, 6), 0.05)],
 )
-def test_voxel_size_and_extent_say_which_suit(size, name):
-    assert weights_for(*size).stem == name
+def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
+    assert Size(*size).usual_voxel == voxel
 
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    with pytest.raises(InputError, match=r"indoor.safetensors: the shipped weights are missing; take them"):
-        weights_for(0.05)
+    monkeypatch.setattr(fcgf, "WEIGHTS", tmp_path / "fcgf.safetensors")
+    with pytest.raises(InputError, match=r"fcgf.safetensors: no such weights"):
+        FCGF.load()
 
 
 def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
@@ -52,7 +45,7 @@ def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
 
 
 def test_a_network_knows_no_unit_of_length():
-    learned = FCGF.load(weights_for(0.05))
+    learned = FCGF.load()
     points = wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])
     small, large = learned.describe(points), learned.at(4 * learned.voxel).describe(4 * points)
     np.testing.assert_array_equal(large.points, 4 * small.points)
@@ -65,7 +58,7 @@ def test_a_network_knows_no_unit_of_length():
 
 def test_descriptors_do_not_change_when_the_sensor_turns():
     """Rotations by which the grid of points falls onto itself, so that nothing but the kernels is tested."""
-    learned = FCGF.load(weights_for(0.05))
+    learned = FCGF.load()
     points = learned.describe(wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])).points
     found = {}
     for name, axes in {"as it is": [0, 1, 2], "turned": [1, 2, 0]}.items():

@@ -8,7 +8,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from pcreg.features.fcgf import FCGF
-from pcreg.features.pretrained import FOLDER
+from pcreg.features.pretrained import WEIGHTS
 from pcreg.models.inference import InferenceResUNet
 from pcreg.models.resunet import ResUNet
 from pcreg.models.torch_inference import TorchInference
@@ -40,14 +40,11 @@ def assert_same(path, points, viewpoints=None, voxel=0.05):
 
 
 @pytest.mark.parametrize("n", [0, 1, 1031])
-@pytest.mark.parametrize("name", ["indoor", "outdoor"])
-def test_shipped_weights(name, n):
-    path = FOLDER / f"{name}.safetensors"
-    voxel = read_weights(path).architecture.voxel
-    points = FCGF.load(path, scales=[1]).describe(2 * wavy_sheet(4000) * (voxel / 0.05)).points[:n]
+def test_shipped_weights(n):
+    points = FCGF.load(scales=[1]).describe(2 * wavy_sheet(4000)).points[:n]
     assert len(points) == n
-    assert_same(path, points + 1000.0, voxel=voxel)
-    assert_same(path, points, np.tile([0.0, 0.0, 9.0], (n, 1)), voxel)
+    assert_same(WEIGHTS, points + 1000.0)
+    assert_same(WEIGHTS, points, np.tile([0.0, 0.0, 9.0], (n, 1)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.features.pretrained import weights_for
+from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_size import Sample
 from pcreg.registration import batch
 from pcreg.registration.clouds import prepared, stored
@@ -59,7 +59,7 @@ def test_on_a_gpu_workers_do_all_of_a_pair_there(scans, tmp_path, order):
 
 
 def test_a_network_on_a_gpu_is_loaded_once_by_each_process(order):
-    registrar = Registrar(weights=weights_for(VOXEL), device=TORCH)
+    registrar = Registrar(weights=WEIGHTS, device=TORCH)
     sent = pickle.dumps(registrar)
     assert len(sent) < 1000
     there = pickle.loads(sent)
@@ -70,7 +70,7 @@ def test_a_network_on_a_gpu_is_loaded_once_by_each_process(order):
         registrar.fingerprint,
     )
     assert order == ["loaded", "loaded"]
-    assert len(pickle.dumps(Registrar(weights=weights_for(VOXEL)))) > 1_000_000  # on the CPU it is sent
+    assert len(pickle.dumps(Registrar(weights=WEIGHTS))) > 1_000_000  # on the CPU it is sent
 
 
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])

@@ -106,7 +106,7 @@ def test_two_processes_train_with_a_recorder_each(tmp_path):
     np.save(scans / "b.npy", Sheets().cloud("0/target"))
     (scans / "pairs.txt").write_text(f"a.npy b.npy {' '.join(map(str, T.ravel()))}\n")
     settings = f"""
-        experiment=indoor device=cpu precision=float32 workers=1 epochs=1 out={out}
+        experiment=simulated device=cpu precision=float32 workers=1 epochs=1 out={out}
         data@validation=folder validation.root={scans} validate.points=200
         model.voxel={VOXEL} model.stem_kernel_size=3 model.out_channels=8
         model.encoder=[4,4,8,8] model.decoder=[8,8,8,8] loss.positives_per_pair=64
