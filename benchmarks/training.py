@@ -106,9 +106,9 @@ def write_losses(options: argparse.Namespace) -> None:
     """Train on the CPU, and write the loss of every step."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    settings = ["experiment=simulated", f"loss={options.loss}", *SMALL, "batches.batch_size=2"]
+    settings = ["experiment=simulated", f"loss={options.loss}", "~loss.negatives_per_pair", *SMALL]
     settings += ["batches.record.path=pcreg.datasets.simulated.indoor.record", "batches.pool=1"]
-    settings += ["batches.renew_every=100000", f"batches.per_epoch={options.steps}"]
+    settings += ["batches.batch_size=2", "batches.renew_every=100000", f"batches.per_epoch={options.steps}"]
     cfg = compose_config("train", settings)
     inner, losses = instantiate(cfg.loss), []
 

@@ -199,9 +199,9 @@ def _among(best: _Answer, others: list[_Answer]) -> Registration:
     if not found.registered or confidence >= MIN_CONFIDENCE:
         return replace(found, confidence=min(confidence, found.confidence))
     rival = max(others, key=lambda other: other.found.confidence)
-    return found.refused(
-        confidence, f"the scale cannot be told: {best.scale:.3g} and {rival.scale:.3g} fit about equally well"
-    )
+    least, most = sorted((best.scale, rival.scale))
+    reason = f"the scale cannot be told: {least:.3g} and {most:.3g} fit about equally well"
+    return found.refused(confidence, reason)
 
 
 def _observable(

@@ -41,7 +41,7 @@ LITTLE = {
         ({"inliers": 4}, "only 4 inliers of"),
         ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of what one sensor sees"),
         ({"curved_contradiction": 0.7}, "70% of the edges and small things"),
-        ({"same_side_ratio": 0.2}, "other side"),
+        ({"same_side_ratio": 0.0}, "other side"),
         ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
         ({"agreement": -0.3, "overlap_agreement": -0.5}, "the overlap is 60%, but"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
