@@ -54,7 +54,7 @@ class Scales:
             require("fpfh", "descriptor fpfh")
         self._is_learned = self.own is None and descriptor == "fcgf"
         if self.weights is not None:  # a wrong name is refused before clouds are read
-            self._learned  # noqa: B018
+            _ = self._learned
 
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
         """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.

@@ -1,6 +1,5 @@
 """The whole road of a registration on tensors: the verdict and the motion are NumPy's."""
 
-import re
 import traceback
 from types import SimpleNamespace
 
@@ -66,11 +65,9 @@ def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
 
 
 def test_a_pair_that_does_not_fit_is_refused_alike(room, on_torch):
-    """Through all scales and the mirror test; numbers of its reason depend on rounding."""
+    """Through all scales and the mirror test."""
     clouds = room.source[::2] * [-1, 1, 1], room.target[::2]
-    here, there = (registrar.register(*clouds) for registrar in (Registrar(), on_torch()))
-    assert (there.registered, there.notes) == (here.registered, here.notes) == (False, here.notes)
-    assert re.sub(r"[\d.]+", "", there.reason) == re.sub(r"[\d.]+", "", here.reason)
+    assert_same(*(registrar.register(*clouds) for registrar in (Registrar(), on_torch())))
 
 
 def test_a_given_motion_is_verified_alike(room, on_torch):
