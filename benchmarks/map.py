@@ -172,7 +172,7 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
             pairs += (further := found.partners_of_partners(inliers))
             _screen(scans, further, inliers)
         screened = perf_counter()
-        first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 4))
+        first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 2))
         shared = np.array([overlap[pair] for pair in pairs])
         truth = np.tril(overlap[:n, :n], -1)
         yield {

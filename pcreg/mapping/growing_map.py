@@ -24,7 +24,7 @@ from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered
 
-ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
+ROUND_PAIRS = 16  # registered before the pose graph is solved again, or half of the scans
 MAX_PAIRS_PER_SCAN = 5
 STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
 UNPROVEN = "joins two maps, and the scans around it do not confirm that"
@@ -98,7 +98,7 @@ class GrowingMap:
     def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
-        while chosen := self._proposed(max(ROUND_PAIRS, n // 4), np.arange(n)):
+        while chosen := self._proposed(max(ROUND_PAIRS, n // 2), np.arange(n)):
             yield from self._answered(executor, chosen)
             self.solve()
 

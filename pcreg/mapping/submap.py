@@ -50,13 +50,20 @@ class Scan:
 
 def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> csr_array:
     """Estimated overlap of each two scans of one component, as a fraction of the smaller: (n, n)."""
-    edge, cells = CELL_VOXELS * voxel, []
-    for scan, pose, own in zip(scans, poses, component, strict=True):
-        cell = np.unique(np.floor(transform(pose, scan.surface) / edge).astype(np.int64), axis=0)
-        cells.append(np.insert(cell, 0, own, axis=1))
+    edge = CELL_VOXELS * voxel
+    cells = [
+        np.floor(transform(pose, scan.surface) / edge).astype(np.int64)
+        for scan, pose in zip(scans, poses, strict=True)
+    ]
+    lowest = np.min([cell.min(0) for cell in cells], axis=0)
+    shape = np.max([cell.max(0) for cell in cells], axis=0) - lowest + 1
+    cells = [
+        np.unique(np.ravel_multi_index((own, *(cell - lowest).T), (len(scans), *shape)))
+        for cell, own in zip(cells, component, strict=True)
+    ]
     owner = np.repeat(np.arange(len(scans)), [len(cell) for cell in cells])
-    _, column = np.unique(np.concatenate(cells), axis=0, return_inverse=True)
-    seen = coo_array((np.ones(len(owner)), (owner, column.ravel()))).tocsr()
+    _, column = np.unique(np.concatenate(cells), return_inverse=True)
+    seen = coo_array((np.ones(len(owner)), (owner, column))).tocsr()
     shared = (seen @ seen.T).tocoo()
     sizes, (rows, columns) = shared.diagonal(), shared.coords
     other = rows != columns

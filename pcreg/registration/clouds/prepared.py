@@ -15,7 +15,13 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.local_frame import LocalFrame, local_points
-from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud, describe, downsample
+from pcreg.registration.clouds.preprocess import (
+    DescribedCloud,
+    DownsampledCloud,
+    describe,
+    downsample,
+    sampled_twice,
+)
 from pcreg.runtime import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
@@ -131,21 +137,26 @@ class PreparedCloud:
         cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
         return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, device=self.device)
 
-    def at(self, descriptor: Descriptor, decided: Viewpoint | None = None) -> DescribedCloud:
+    def at(
+        self, descriptor: Descriptor, decided: Viewpoint | None = None, *, twice: bool = False
+    ) -> DescribedCloud:
         """Describe the cloud at the descriptor's voxel size, in its local frame.
 
         Unless its viewpoint is stated it is the one `decided` at another voxel size, if that is given, or
-        estimated at this one. The described points' rows are those of the cloud as it was given. Raises
-        InputError when too few points are left at this voxel size.
+        estimated at this one. With `twice` features are means over two samples of the cloud. The described
+        points' rows are those of the cloud as it was given. Raises InputError when too few points are left at
+        this voxel size.
         """
         estimated = None if self.viewpoint else decided
         place = None if estimated is None else tuple(estimated.position.tolist())
-        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place)
+        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place, twice)
         if key not in self._described:
-            self._described[key] = self._describe(descriptor, estimated)
+            self._described[key] = self._describe(descriptor, estimated, twice)
         return self._described[key]
 
-    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None) -> DescribedCloud:
+    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
+        if twice:
+            return sampled_twice(self.at(descriptor, estimated), descriptor)
         return describe(self._downsample(descriptor.voxel, estimated), descriptor)
 
     def _downsample(self, voxel: float, estimated: Viewpoint | None) -> DownsampledCloud:

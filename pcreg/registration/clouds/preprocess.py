@@ -120,6 +120,20 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     )
 
 
+def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:
+    """The cloud with the mean of two features at each point: its own, and that of the nearest surface point.
+
+    Surface and keypoints are two samples of the same cloud. A feature depends on which points stand for the
+    cells around it, a mean of two less so. It has the length of the first.
+    """
+    xp, corner = namespace(cloud.surface), like(box(cloud.surface)[0], cloud.surface)
+    viewpoints = xp.zeros_like(cloud.surface) + like(cloud.viewpoint, cloud.surface) - corner
+    again = descriptor.describe(cloud.surface - corner, viewpoints)
+    total = cloud.features + again.features[Index(again.points + corner).query(cloud.points)[1]]
+    length, of_total = (xp.linalg.vector_norm(each, axis=1) for each in (cloud.features, total))
+    return replace(cloud, features=total * (length / xp.where(of_total > 0, of_total, 1))[:, None])
+
+
 def downsample_and_filter(points: Array, voxel: float, origin: np.ndarray) -> Array:
     """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 

@@ -101,25 +101,25 @@ class StoredCloud(PreparedCloud):
     def load(self) -> None:
         """Do nothing: with the descriptions of the cloud its points may not be needed."""
 
-    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None) -> DescribedCloud:
+    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
         """Read or compute the description; OutputError if a new one cannot be written."""
-        path = self._path(descriptor, estimated)
+        path = self._path(descriptor, estimated, twice)
         if (kept := _read(path)) is not None:
             return kept.on(self.device)
-        described = super()._describe(descriptor, estimated)
+        described = super()._describe(descriptor, estimated, twice)
         on_host = described.on("cpu")
         with replacing(path) as temporary:
             np.savez(temporary, **{name: getattr(on_host, name) for name in STORED})
         return described
 
-    def _path(self, descriptor: Descriptor, estimated: Viewpoint | None) -> Path:
+    def _path(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> Path:
         """Path named by a checksum of the file's name and state, of all settings, and of the code."""
         file = self.file
         option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
             *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
             *(option, estimated and (*estimated.position.tolist(), estimated.known)),
-            *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
+            *(descriptor.fingerprint, descriptor.device, descriptor.voxel, twice),
             code_fingerprint(*REGISTERING),
         ]
         digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
+from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation import ransac
@@ -52,13 +54,41 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
     monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
-    for first in (refused, sure):
-        answers = iter([first, sure])
+    for answered in ([refused, refused, sure], [refused, sure], [sure]):
+        answers = iter(answered)
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
         found = registered_at(pair, [SCALE, SCALE])
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
         assert any("mirrored" in note for note in found.notes) is not registered
+
+
+@pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
+def test_the_likelier_answer_counts_of_one_and_two_samples(pair, monkeypatch, once, twice, counts):
+    """None is asked for of two samples where the first is very unlikely."""
+    found, (a, b) = matched(pair), (cloud.at(SCALE.descriptor) for cloud in pair)
+
+    def match(_, source, target, **__):
+        assert (source is a) == (target is b)
+        likely = once if source is a else twice
+        return replace(found, registered=likely >= MIN_CONFIDENCE, confidence=likely)
+
+    monkeypatch.setattr(SingleScaleRegistrar, "match", match)
+    monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: 0.0)
+    assert registered_at(pair, [SCALE]).confidence == counts
+
+
+def test_features_of_two_samples_are_more_alike_where_the_clouds_touch(room, pair):
+    descriptor = FCGF.load(voxel=VOXEL)
+    alike = []
+    for twice in (False, True):
+        a, b = (cloud.at(descriptor, twice=twice) for cloud in pair)
+        np.testing.assert_allclose(np.linalg.norm(a.features, axis=1), 1, atol=1e-5)
+        T = pair[1].frame.T_local_given @ room.T_target_source @ pair[0].frame.T_given_local
+        away, nearest = cKDTree(b.points).query(transform(T, a.points))
+        near = away < VOXEL / 2
+        alike.append((a.features[near] * b.features[nearest[near]]).sum(1).mean())
+    assert alike[1] > alike[0] + 0.01
 
 
 @pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
