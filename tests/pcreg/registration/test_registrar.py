@@ -9,8 +9,10 @@ from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.registration.clouds import prepared
+from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy import single_scale
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -36,6 +38,17 @@ def test_a_known_motion_comes_back(room, found):
     assert found.inliers > 50
     assert 0 < found.rmse < VOXEL
     assert list(found.seconds) == ["describe", "match", "estimate", "refine", "verdict"]
+
+
+def test_a_full_refinement_that_slides_away_is_undone(room, registrar, monkeypatch):
+    def sliding(surface, target, normals, T, distance, iterations):
+        T_slid = se3(np.eye(3), [0.5 * (iterations == MAX_ITERATIONS), 0, 0]) @ T
+        return refine(surface, target, normals, T_slid, distance, 1)
+
+    monkeypatch.setattr(single_scale, "refine", sliding)
+    found = registrar.register(room.source, room.target)
+    assert found.registered
+    assert translation_error(found.T_target_source, room.T_target_source) < 0.1
 
 
 class Own(FPFH):
