@@ -61,6 +61,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
     rejections = [""] * len(edges)
     triangles = _closed_triangles(edges, probes, tolerance)
     optimised: dict[tuple[int, ...], np.ndarray] = {}
+    again: set[int] = set()  # edges that were tried again
     while True:
         used = [number for number, reason in enumerate(rejections) if not reason]
         component = components(len(probes), [edges[number] for number in used])
@@ -92,6 +93,12 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
         if lone := _unconfirmed(edges, used, component):
             for number in lone:
                 rejections[number] = UNCONFIRMED
+            continue
+        # What an edge between two maps contradicted has been rejected itself since
+        apart = (n for n, edge in enumerate(edges) if component[edge.source] != component[edge.target])
+        if freed := {n for n in apart if rejections[n] != UNCONFIRMED} - again:
+            again |= freed
+            rejections = ["" if n in freed else reason for n, reason in enumerate(rejections)]
             continue
         return PoseGraph(poses, component, tuple(rejections))
 

@@ -67,6 +67,11 @@ def test_a_scan_that_looks_the_same_from_two_sides_joins_nothing():
     found = solve([*edges, *false], probes(6), VOXEL)
     assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2
     assert found.component.tolist() == [0, 0, 0, 1, 1, 1]
+    # Right edges that these contradict at first are used once these are rejected
+    right = [measured(poses, *pair, confidence=0.75) for pair in ((5, 0), (4, 1))]
+    found = solve([*edges, *false, *right], probes(6), VOXEL)
+    assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2 + ("",) * 2
+    assert_placed(found.poses, poses)
 
 
 def test_few_edges_between_many_are_weak_joints():
