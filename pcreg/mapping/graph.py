@@ -94,7 +94,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
             for number in lone:
                 rejections[number] = UNCONFIRMED
             continue
-        # What an edge between two maps contradicted has been rejected itself since
+        # An edge between two maps contradicts none in use: it is tried again, once
         apart = (n for n, edge in enumerate(edges) if component[edge.source] != component[edge.target])
         if freed := {n for n in apart if rejections[n] != UNCONFIRMED} - again:
             again |= freed

@@ -121,10 +121,10 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
 
 
 def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:
-    """The cloud with the mean of two features at each point: its own, and that of the nearest surface point.
+    """Average the feature of each point with that of the nearest surface point.
 
     Surface and keypoints are two samples of the same cloud. A feature depends on which points stand for the
-    cells around it, a mean of two less so. It has the length of the first.
+    cells around it, a mean of two less so. The mean is scaled to the length of the first feature.
     """
     xp, corner = namespace(cloud.surface), like(box(cloud.surface)[0], cloud.surface)
     viewpoints = xp.zeros_like(cloud.surface) + like(cloud.viewpoint, cloud.surface) - corner

@@ -31,9 +31,9 @@ def answer_at_scales(
 ) -> Registration:
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
-    If the first scale refuses, the likelier answer counts of its own and that by the means of features over
-    two samples of both clouds, unless the confidence is so low that these cannot help. A registration with
-    less than 0.95 is refused if the mirrored source fits with more. If the first scale still refuses, the
+    If the first scale refuses, it answers again by features averaged over two samples of each cloud, unless
+    the confidence is so low that they cannot help, and the likelier answer counts. A registration with less
+    than 0.95 is refused if the mirrored source fits with more. If the first scale still refuses, the
     mirror image is tried, and beside it the other scales, unless the confidence of learned descriptors is so
     low that they cannot help. Each is one more chance to be wrong: so a motion found at another scale is
     assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
