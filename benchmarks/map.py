@@ -2,6 +2,7 @@
 
 python benchmarks/map.py placed /data/3dmatch/fragments/* /data/kitti/sequences/08 [--together]
     [--shuffle 1] [--every 2] [--workers 2] [--folder FOLDER]
+python benchmarks/map.py located /data/3dmatch/fragments/* [--every 2]
 python benchmarks/map.py retrieval [100 300 1000]
 
 placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
@@ -10,6 +11,7 @@ placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in
            the map laid on the scan by which most are. A pair is wrong that is used and more than 0.3 m or 15
            degrees off, or of two scenes. The pairs of a list, or LiDAR scans within 10 m of each other, are
            right by the poses of their map within the same bounds. Seconds are of the clock.
+located    every so many scans of a folder are fused by their poses into a map, in which the others are found
 retrieval  fragments of simulated rooms, of each number the first so many: cost and recall of the pairs
            that are screened, and of the first round that is registered
 """
@@ -30,8 +32,8 @@ from pcreg.datasets.kitti import read_calibration
 from pcreg.datasets.simulated.indoor.recording import record
 from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_cells
 from pcreg.datasets.threedmatch import ThreeDMatch
-from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.io.cloud import natural
+from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
+from pcreg.io.cloud import natural, read_cloud
 from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
@@ -50,18 +52,18 @@ LITTLE, MUCH = 0.1, 0.3  # overlap from which on a pair is hard, and from which 
 
 
 def main() -> None:
-    made, verbs = parser(__doc__, "placed", "retrieval")
+    made, verbs = parser(__doc__, *VERBS)
     shuffled = verbs["placed"]
-    shuffled.add_argument("scenes", type=Path, nargs="+")
+    for verb, every in (("placed", 1), ("located", 2)):
+        verbs[verb].add_argument("scenes", type=Path, nargs="+")
+        verbs[verb].add_argument("--every", type=int, default=every, help="(default: %(default)s)")
     shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once")
     shuffled.add_argument("--shuffle", type=int, default=1, help="a seed for the order")
-    shuffled.add_argument("--every", type=int, default=1, help="of each folder every so many")
     shuffled.add_argument("--workers", type=int, default=2)
     shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
     verbs["retrieval"].add_argument("scans", type=int, nargs="*", default=[100, 300, 1000], help="how many")
     options = made.parse_args()
-    rows = placed(options) if options.verb == "placed" else retrieval(sorted(options.scans))
-    keep(rows, options.out / f"map-{options.verb}.json", "cpu")
+    keep(VERBS[options.verb](options), options.out / f"map-{options.verb}.json", "cpu")
 
 
 def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
@@ -160,7 +162,33 @@ def _off(T: np.ndarray, true: np.ndarray) -> tuple[float, float]:
     return translation_error(T, true), rotation_error(T, true)
 
 
-def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
+def located(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    for scene in options.scenes:
+        scans, registrar = poses_of(scene), Registrar()
+        fused = [transform(pose, read_cloud(path).points) for path, pose in scans[:: options.every]]
+        target = registrar.prepare(np.concatenate(fused))
+        found, seconds = [], []
+        for n, (path, pose) in enumerate(scans):
+            if n % options.every:
+                start = perf_counter()
+                answer = registrar.register(registrar.prepare(path), target)
+                seconds.append(perf_counter() - start)
+                found.append((answer.registered, all(np.less(_off(answer.T_target_source, pose), WRONG))))
+        registered, right = np.array(found).T
+        yield {
+            "map": f"{len(fused)} scans of {scene.name}",
+            "scans": len(found),
+            "right": int(right.sum()),
+            "found": int((right & registered).sum()),
+            "wrongly": int((registered & ~right).sum()),
+            "s of the first": seconds[0],
+            "s, median": np.median(seconds[1:]),
+            "s, most": max(seconds[1:]),
+        }
+
+
+def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    numbers = sorted(options.scans)
     scans, overlap = described(max(numbers))
     for n in numbers:
         start = perf_counter()
@@ -221,6 +249,8 @@ def _recall(screened: np.ndarray, truth: np.ndarray, low: float, high: float) ->
     found, every = (((low <= overlap) & (overlap <= high)).sum() for overlap in (screened, truth))
     return float(found / every) if every else None
 
+
+VERBS = {each.__name__: each for each in (placed, located, retrieval)}
 
 if __name__ == "__main__":
     run(main)

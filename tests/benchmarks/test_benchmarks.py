@@ -89,6 +89,18 @@ def test_register(run, pair):
     ]
 
 
+def test_every_way_is_held_against_the_truth(run, pair, room):
+    truth = " ".join(map(str, room.T_target_source.ravel()))
+    Path("pairs.txt").write_text(f"source.ply target.ply {truth}\n")
+    ways = ["ours", "gravity", "nearer", "scale", "open3d"]
+    assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0
+    rows = result("pairs.json")
+    assert [row["way"] for row in rows] == ways
+    assert [row["strict"] for row in rows[:4]] == ["1"] * 4
+    assert all(float(row["RTE m"]) < 0.1 for row in rows[:4])
+    assert float(rows[3]["scale off by, %"]) < 2
+
+
 def test_answers_are_frozen_and_compared(run, pair, capsys):
     for name in ("a.json", "b.json"):
         assert run("compare.py", "freeze", "pairs.csv", name) == 0
