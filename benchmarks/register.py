@@ -93,7 +93,7 @@ def _process(source: str, target: str, descriptor: str) -> tuple[float, float, f
 
 
 def pairs(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
-    registrars = [Registrar(descriptor=descriptor, device=options.device) for descriptor in DESCRIPTORS]
+    registrars = [Registrar(descriptor=each, device=options.device) for each in _descriptors(options.device)]
     for registrar, (name, *paths) in product(registrars, options.pair):
         clouds = [read_cloud(path).points for path in paths]
         calls = []
@@ -148,7 +148,7 @@ def refusals(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
 
 def many(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     chosen = [(b, a) for a, b in islice(combinations(options.files, 2), options.pairs)]
-    for descriptor in DESCRIPTORS:
+    for descriptor in _descriptors(options.device):
         registrar = Registrar(descriptor=descriptor, device=options.device)
         with tempfile.TemporaryDirectory() as folder:
             start = perf_counter()
@@ -162,6 +162,10 @@ def many(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
             "s": seconds,
             "pairs a second": len(chosen) / seconds,
         }
+
+
+def _descriptors(device: str) -> tuple[str, ...]:
+    return DESCRIPTORS if device == "cpu" else DESCRIPTORS[:1]  # FPFH is computed on the CPU
 
 
 VERBS = {each.__name__: each for each in (files, pairs, first, refusals)} | {"batch": many}
