@@ -49,7 +49,7 @@ BOUNDS = {False: ((0.3, 15), (0.1, 5), 0.05), True: ((2, 5), (0.2, 1), 0.3)}
 
 
 class Case(NamedTuple):
-    """Two clouds and what ways may need to make their task."""
+    """A pair of clouds with its truth, as each way gets it."""
 
     source: np.ndarray  # (N, 3) float64, metres
     target: np.ndarray  # (M, 3)
@@ -138,6 +138,7 @@ def _row(answers: Sequence[tuple[Pair, Answer, float]], outdoor: bool) -> dict[s
 
 
 def _squared(truth: np.ndarray, answer: Answer) -> float:
+    """x^T C^-1 x of an answer with covariance C and error x = log(T^-1 truth): rotation, then translation."""
     off = inverse(answer.T_target_source) @ truth
     x = np.concatenate([Rotation.from_matrix(off[:3, :3]).as_rotvec(), off[:3, 3]])
     return float(x @ np.linalg.solve(answer.covariance, x))
