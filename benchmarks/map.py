@@ -3,7 +3,8 @@
 python benchmarks/map.py placed /data/3dmatch/fragments/* /data/kitti/sequences/08 [--together]
     [--shuffle 1] [--every 2] [--workers 2] [--folder FOLDER]
 python benchmarks/map.py located /data/3dmatch/fragments/* [--every 2]
-python benchmarks/map.py retrieval [100 300 1000]
+python benchmarks/map.py rooms FOLDER [--count 50] [--device cuda] [--workers 2]
+python benchmarks/map.py retrieval FOLDER/fragments/* [--count 300 1000] [--workers 2]
 
 placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
            pair lists of 3DMatch and 3DLoMatch, or scans of a sequence of KITTI's layout; each folder by
@@ -12,18 +13,21 @@ placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in
            degrees off, or of two scenes. The pairs of a list, or LiDAR scans within 10 m of each other, are
            right by the poses of their map within the same bounds. Seconds are of the clock.
 located    every so many scans of a folder are fused by their poses into a map, in which the others are found
-retrieval  fragments of simulated rooms, of each number the first so many: cost and recall of the pairs
-           that are screened, and of the first round that is registered
+rooms      writes fragments of simulated rooms, that no weights were trained on, in 3DMatch's layout
+retrieval  of each number the first so many fragments of such folders: cost and recall of the pairs that are
+           screened, and of the first round that is registered
 """
 
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+import torch
 from report import Value, keep, parser, run
 from scipy.sparse import csr_array
 
@@ -33,13 +37,14 @@ from pcreg.datasets.simulated.indoor.recording import record
 from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_cells
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
-from pcreg.io.cloud import natural, read_cloud
+from pcreg.io.cloud import natural, read_cloud, write_ply
 from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import PARTNER_ROUNDS, Retrieval, Values, matrix, probability_of, propose
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
+from pcreg.runtime.workers import executor_of, map_unordered
 
 PLACED = 0.2, 5.0  # metres, degrees
 WRONG = 0.3, 15.0
@@ -59,9 +64,14 @@ def main() -> None:
         verbs[verb].add_argument("--every", type=int, default=every, help="(default: %(default)s)")
     shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once")
     shuffled.add_argument("--shuffle", type=int, default=1, help="a seed for the order")
-    shuffled.add_argument("--workers", type=int, default=2)
     shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
-    verbs["retrieval"].add_argument("scans", type=int, nargs="*", default=[100, 300, 1000], help="how many")
+    verbs["rooms"].add_argument("folder", type=Path)
+    verbs["rooms"].add_argument("--device", default="cpu", help="makes the scenes: cpu, cuda or auto")
+    verbs["rooms"].add_argument("--count", type=int, default=50, help="how many (default: %(default)s)")
+    verbs["retrieval"].add_argument("scenes", type=Path, nargs="+")
+    verbs["retrieval"].add_argument("--count", type=int, nargs="+", default=[300, 1000], help="fragments")
+    for verb in ("placed", "rooms", "retrieval"):
+        verbs[verb].add_argument("--workers", type=int, default=2)
     options = made.parse_args()
     keep(VERBS[options.verb](options), options.out / f"map-{options.verb}.json", "cpu")
 
@@ -101,7 +111,7 @@ def lists_of(scenes: Sequence[Path], poses: dict[Path, np.ndarray]) -> dict[str,
                 if np.linalg.norm(T[:3, 3]) < NEAR:
                     lists["LiDAR"].append((source, target, T))
             continue
-        for name in ("3DMatch", "3DLoMatch"):
+        for name in ("3DMatch", "3DLoMatch") if (scene.parents[1] / "benchmarks").is_dir() else ():
             for pair in ThreeDMatch(scene.parents[1], name, scene.name).pairs:
                 ends = (scene.parent / f"{end}.ply" for end in (pair.source, pair.target))
                 lists[name].append((*ends, pair.T_target_source))
@@ -109,9 +119,14 @@ def lists_of(scenes: Sequence[Path], poses: dict[Path, np.ndarray]) -> dict[str,
 
 
 def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
-    """A row about the largest map and all pairs, held against the poses (n, 4, 4) of the scans."""
-    members = found.scans(1)
-    errors = _errors(found.T_map_scan[members], poses[members])
+    """A row about all pairs and the largest map of each scene, held against poses (n, 4, 4)."""
+    parents = np.array([str(Path(name).parent) for name in found.names])
+    placed = [np.empty((0, 2))]
+    for scene in np.unique(parents[found.number > 0]):
+        of_scene = (parents == scene) & (found.number > 0)
+        members = of_scene & (found.number == np.bincount(found.number[of_scene], minlength=1).argmax())
+        placed.append(_errors(found.T_map_scan[members], poses[members]))
+    errors = np.concatenate(placed)
     used = [edge for edge in found.edges if edge.used]
     return {
         "scans": len(found.names),
@@ -187,10 +202,24 @@ def located(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
         }
 
 
+def rooms(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    with executor_of(options.workers) as executor:
+        for number, made in map_unordered(executor, _room, (options.device,), range(options.count)):
+            scene = options.folder / "fragments" / f"room_{number}"
+            for n, (cloud, pose) in enumerate(zip(made.clouds, made.T_world_cloud, strict=True)):
+                write_ply(scene / f"cloud_bin_{n}.ply", cloud.numpy())
+                np.savetxt(scene / f"cloud_bin_{n}.info.txt", pose, header=scene.name, comments="")
+            yield {"room": scene.name, "fragments": len(made.clouds)}
+
+
+def _room(device: str, number: int) -> Recording:
+    made = record(SEED, number, device, frames=FRAMES)
+    return replace(made, clouds=[cloud.cpu() for cloud in made.clouds])
+
+
 def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
-    numbers = sorted(options.scans)
-    scans, overlap = described(max(numbers))
-    for n in numbers:
+    scans, overlap = described(options.scenes, max(options.count), options.workers)
+    for n in sorted(options.count):
         start = perf_counter()
         found, inliers = Retrieval(scans[:n]), Values()
         pairs = found.candidates()
@@ -223,25 +252,28 @@ def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inlier
         inliers[a, b] = inliers[b, a] = screen(scans[a], scans[b])
 
 
-def described(count: int) -> tuple[list[Keypoints], np.ndarray]:
+def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Keypoints], np.ndarray]:
     """So many fragments for screening, and their overlaps (count, count)."""
-    registrar = Registrar()
-    descriptor = registrar.at(VOXEL).descriptor
-    scans: list[Keypoints] = []
-    overlap = np.zeros((count, count))
-    room = 0
-    while (begin := len(scans)) < count:
-        made = record(SEED, room, frames=FRAMES)
-        room += 1
-        kept = Recording(made.clouds[: count - begin], made.T_world_cloud[: count - begin])
-        shared = shared_cells(kept, OVERLAP_CELL * VOXEL)
-        share = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
-        np.fill_diagonal(share, 0.0)
-        for cloud in kept.clouds:
-            prepared = registrar.prepare(cloud, viewpoint="sensor")
-            scans.append(Keypoints.of(prepared.at(descriptor), VOXEL))
-        overlap[begin : len(scans), begin : len(scans)] = share
-    return scans, overlap
+    named = [(path, pose) for scene in scenes for path, pose in poses_of(scene)][:count]
+    with executor_of(workers) as executor:
+        made = dict(
+            map_unordered(executor, _keypoints, (Registrar(voxel=VOXEL),), [path for path, _ in named])
+        )
+    overlap = np.zeros((len(named), len(named)))
+    for scene in scenes:
+        own = [n for n, (path, _) in enumerate(named) if path.parent == scene]
+        clouds = [torch.from_numpy(read_cloud(named[n][0]).points) for n in own]
+        shared = shared_cells(Recording(clouds, np.array([named[n][1] for n in own])), OVERLAP_CELL * VOXEL)
+        overlap[np.ix_(own, own)] = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(
+            min=1
+        )
+    np.fill_diagonal(overlap, 0.0)
+    return [made[path] for path, _ in named], overlap
+
+
+def _keypoints(registrar: Registrar, path: Path) -> Keypoints:
+    cloud = registrar.prepare(path, viewpoint="sensor")
+    return Keypoints.of(cloud.at(registrar.at(VOXEL).descriptor), VOXEL)
 
 
 def _recall(screened: np.ndarray, truth: np.ndarray, low: float, high: float) -> float | None:
@@ -250,7 +282,7 @@ def _recall(screened: np.ndarray, truth: np.ndarray, low: float, high: float) ->
     return float(found / every) if every else None
 
 
-VERBS = {each.__name__: each for each in (placed, located, retrieval)}
+VERBS = {each.__name__: each for each in (placed, located, rooms, retrieval)}
 
 if __name__ == "__main__":
     run(main)
