@@ -261,7 +261,8 @@ def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Ke
         )
     overlap = np.zeros((len(named), len(named)))
     for scene in scenes:
-        own = [n for n, (path, _) in enumerate(named) if path.parent == scene]
+        if not (own := [n for n, (path, _) in enumerate(named) if path.parent == scene]):
+            continue
         clouds = [torch.from_numpy(read_cloud(named[n][0]).points) for n in own]
         shared = shared_cells(Recording(clouds, np.array([named[n][1] for n in own])), OVERLAP_CELL * VOXEL)
         overlap[np.ix_(own, own)] = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(
