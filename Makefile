@@ -28,12 +28,13 @@ bench: .venv/complete
 
 release: VERSION = $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' pcreg/runtime/__init__.py)
 release: .venv/complete
+	@! git rev-parse --quiet --verify "refs/tags/v$(VERSION)" || { echo "error: $(VERSION) has a tag; set VERSION"; exit 2; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "error: commit or remove these first"; exit 2; }
 	$(MAKE) test docs
 	rm -rf build dist
 	.venv/bin/python -m pip wheel --no-deps --wheel-dir dist .
 	test "$$(wc -c < dist/pcreg-$(VERSION)-py3-none-any.whl)" -le 30000000
-	sed -i.before "s/^## Unreleased/## $(VERSION), $$(date +%F)/" CHANGELOG.md && rm CHANGELOG.md.before
+	sed -i.before "s/^## Unreleased/## Unreleased\n\n## $(VERSION), $$(date +%F)/" CHANGELOG.md && rm CHANGELOG.md.before
 	git commit --all --message "Release $(VERSION)"
 	git tag --annotate --message "pcreg $(VERSION)" "v$(VERSION)"
 

@@ -26,4 +26,4 @@ def test_the_demo_registers_and_the_readme_shows_what_it_prints(tmp_path, capsys
     assert NUMBER.sub("#", shown) == NUMBER.sub("#", real)
     # Other processors round otherwise
     numbers = (np.array(NUMBER.findall(text), dtype=float) for text in (shown, real))
-    np.testing.assert_allclose(*numbers, rtol=0.05, atol=0.01)
+    np.testing.assert_allclose(*numbers, rtol=0.01, atol=0.01)

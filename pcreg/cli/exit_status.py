@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.extras import command_for
+from pcreg.runtime.extras import PACKAGES, command_for
 from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
@@ -49,7 +49,8 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         return _refused(f"not enough memory ({_first_line(error)}); {remedy}")
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("pcreg"):
-            return _refused(f"{error.name} is not installed; type: {command_for('all')}")
+            extra = "all" if any(error.name in names for names in PACKAGES.values()) else ""
+            return _refused(f"{error.name} is not installed; type: {command_for(extra)}")
         if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
             return _refused(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
         if with_traceback:

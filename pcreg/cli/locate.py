@@ -56,8 +56,9 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     check_folder(options.out)
     registrar, path = shared.registrar_of(options), map_file(options.map)
-    target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
-    settings = {"units": options.units[0], "columns": options.columns, "viewpoint": options.viewpoint}
+    of_scans, of_map = shared.units_of(options)
+    target = registrar.prepare(path, units=of_map, columns=options.columns, is_map=True)
+    settings = {"units": of_scans, "columns": options.columns, "viewpoint": options.viewpoint}
     found, work = {}, (registrar, target, settings, options.seed)
     for path, record in progress(_records(work, options.scans), "locate", len(options.scans)):
         found[path] = {"scan": str(path), **record}
@@ -66,6 +67,8 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     located = [found[path] for path in options.scans]
     if all("error" in record for record in located):
         raise InputError(located[0]["error"])
+    if notes := [note for record in located for note in record.get("notes", ())]:
+        print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
     count = sum(record.get("registered", False) for record in located)
     print(f"{count} of {len(located)} scans found\n")
     print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))

@@ -51,10 +51,11 @@ def add_options(
     add("--out", type=Path, metavar="DIR", default=Path(out), help="default: %(default)s")
     voxel = f"spacing of the points that are kept, metres; other lengths follow it (default: {voxel})"
     add("--voxel", type=float, help=voxel)
-    several: dict[str, Any] = {"nargs": len(units), "metavar": units} if len(units) > 1 else {}
-    unit = ("m",) * len(units) if several else "m"
-    shown = f"of the coordinates: {', '.join(METRES)} (default: {' '.join(unit)})"
-    add("--units", choices=list(METRES), default=unit, help=shown, **several)
+    several: dict[str, Any] = {"action": "append"} if len(units) > 1 else {"default": "m"}
+    shown = f"of the coordinates: {', '.join(METRES)} (default: m)"
+    if len(units) > 1:
+        shown += f". Give it once for both, or twice, for {units[0]} and {units[1]}"
+    add("--units", choices=list(METRES), metavar="U", help=shown, **several)
     add("--json", action="store_true", help=f"print {json} alone on stdout; everything else goes to stderr")
     add(
         "--columns",
@@ -116,6 +117,14 @@ def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, Text
             return 0 if command(options, stdout) else 1
 
     return exit_status.status(go, with_traceback=options.traceback)
+
+
+def units_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The values of --units for two clouds; InputError for more."""
+    given = options.units or ["m"]
+    if len(given) > 2:
+        raise InputError("--units is given too often; give it once for both clouds or once for each")
+    return given[0], given[-1]
 
 
 def check(options: argparse.Namespace) -> None:

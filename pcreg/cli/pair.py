@@ -69,7 +69,8 @@ def run(
     """Register SOURCE to TARGET, or verify a transform (4, 4); whether they are registered."""
     names, words = (str(options.source), str(options.target)), []
     registrar, clock = shared.registrar_of(options), Clock()
-    sides = zip(names, options.units, both_viewpoints(viewpoint_of(options)), strict=True)
+    units = shared.units_of(options)
+    sides = zip(names, units, both_viewpoints(viewpoint_of(options)), strict=True)
 
     def prepare(side: tuple[str, str, ViewpointOption]) -> PreparedCloud:
         file, unit, viewpoint = side
@@ -89,12 +90,12 @@ def run(
                 found = registrar.verify(*prepared, T_target_source, seed=options.seed)
         found = replace(found, seconds=clock.seconds | found.seconds)
         clouds = source, target = prepared[0].cloud, prepared[1].cloud
-        record = record_of(found, names, options.units, options.descriptor, options.seed)
+        record = record_of(found, names, units, options.descriptor, options.seed)
         record["points"] = {"source": len(source.points), "target": len(target.points)}
         record["dropped"] = {"source": source.dropped, "target": target.dropped}
         if options.json:
             print(json.dumps(record), file=stdout, flush=True)
-        _print_verdict(found, "about as likely:" if T_target_source is None else "the clouds fit with")
+        _print_verdict(found, "about as likely:" if T_target_source is None else "better:")
         for name, cloud in zip(names, clouds, strict=True):
             dropped = f", {cloud.dropped} dropped (NaN, infinite or outliers)" if cloud.dropped else ""
             print(f"{name}: {len(cloud.points):,} points{dropped}")

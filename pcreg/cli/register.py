@@ -63,7 +63,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
     add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
     scale = (
         "find the scale s of the source, too, which structure from motion leaves open: T_target_source is "
-        "[s R, t]; takes about five times as long"
+        "[s R, t]; takes about seven times as long"
     )
     add("--scale", action="store_true", help=scale)
     return parser.parse_args(arguments)
@@ -83,10 +83,8 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError(
             "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html and --no-picture"
         )
-    if len(set(options.units)) > 1:
-        raise InputError(
-            f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"
-        )
+    if len(set(shared.units_of(options))) > 1:
+        raise InputError("--units is given twice, and the files of a batch have one unit; give it once")
 
 
 def _prior(options: argparse.Namespace) -> Prior:
@@ -114,7 +112,7 @@ def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
             registrar,
             pairs,
             options.out,
-            unit=options.units[0],
+            unit=shared.units_of(options)[0],
             viewpoint=pair.viewpoint_of(options),
             columns=options.columns,
             seed=options.seed,

@@ -16,7 +16,7 @@ of 4 numbers or the upper 3 of them, as `pcreg register` prints it; or a result.
 identity says that the clouds are aligned.
 
 The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
-the source, the given transform is rejected, and the one that the clouds fit with is printed. No other
+the source, the given transform is rejected, and the better one is printed. No other
 transform is searched for, so that a scene that repeats itself goes unnoticed.
 
 Exit status: 0 registered, the transform is right; 1 not registered; 2 bad input or no place to write; 70 a

@@ -114,7 +114,8 @@ class GrowingMap:
 
     def _pairs_left(self) -> int:
         """Number of pairs that may still be registered."""
-        return max(MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers), 0)
+        n = len(self.scans)
+        return max(min(MAX_PAIRS_PER_SCAN * n, n * (n - 1) // 2) - len(self.answers), 0)
 
     def _answered(
         self, executor: Executor | None, chosen: Sequence[tuple[int, int]]

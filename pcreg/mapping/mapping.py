@@ -78,7 +78,7 @@ def register_all(
 
     Returns:
         The maps. Scans that cannot be used, or belong to no other scan, are in no map; scans that no
-        registered pair joins are in different maps.
+            registered pair joins are in different maps.
 
     Raises:
         InputError: Fewer than two scans can be used, or a setting is invalid.

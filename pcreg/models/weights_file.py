@@ -130,7 +130,7 @@ def _opened(path: Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise InputError(f"{path}: no such weights; check the path, or install pcreg again if it is its own")
+        raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
     damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
     with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:
         yield file

@@ -167,6 +167,9 @@ def examined_files(
         registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
     found = map_unordered(executor, _examined, (registrar, voxel), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
+    noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
+    if noted:
+        log.warning("%s%s", noted[0], f", and {len(noted) - 1} further notes" if noted[1:] else "")
     if all(file.error for file in examined.values()):
         error = examined[files[0].path].error
         raise InputError(f"none of the {len(files)} files can be used: {error}")

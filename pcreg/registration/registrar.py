@@ -128,8 +128,8 @@ class Registrar(Scales):
         """
         check_seed(seed)
         if not isinstance(prior, Prior):
-            usage = "use pcreg.Prior(gravity=True), or pcreg.Prior(near=T, within=(metres, degrees))"
-            raise InputError(f"prior={type(prior).__name__}: is not a prior; {usage}")
+            usage = "pcreg.Prior(gravity=True), or pcreg.Prior(near=T, within=(metres, degrees))"
+            raise InputError(f"prior is of type {type(prior).__name__}; use {usage}")
         if scale and (isinstance(target, PreparedMap) or prior.near is not None):
             raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):
@@ -178,9 +178,9 @@ class Registrar(Scales):
 
         Returns:
             The verdict. A correction of up to 1.5 voxels, on average over the source, counts as inaccuracy:
-            then `T_target_source` is the refined transform, the confidence is in that one, and a note states
-            the correction. Beyond, the given transform is rejected; if the clouds fit with the refined one,
-            that is the `alternative`.
+                then `T_target_source` is the refined transform, the confidence is in that one, and a note
+                states the correction. Beyond, the given transform is rejected; if the clouds fit with the
+                refined one, that is the `alternative`, and `evidence` is about it.
 
         Raises:
             InputError: For clouds that cannot be used and for a matrix that is not rigid.

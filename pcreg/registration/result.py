@@ -41,7 +41,7 @@ class Registration:
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
         covariance: (6, 6), of small rotations about the source's axes, then of translations along them,
             T = T_target_source exp(.); None if not registered, or scaled.
-        alternative: (4, 4), another transform about as likely; of `verify` the one that the clouds fit with.
+        alternative: (4, 4), another transform about as likely; of `verify` the better one.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
         clouds: Source and target, kept in a notebook alone, for the picture.
@@ -110,7 +110,7 @@ class Registration:
         return moved
 
     def to_dict(self) -> dict[str, Any]:
-        """Verdict, motion and evidence as plain values, for JSON; matches and seconds are left out."""
+        """Verdict, transform and evidence as plain values, for JSON; matches and seconds are left out."""
         return {
             "registered": self.registered,
             "confidence": self.confidence,

@@ -27,9 +27,10 @@ PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do wi
 
 
 def command_for(extra: str) -> str:
-    """The command that installs an extra into this environment, and leaves a checkout editable."""
+    """The command that installs an extra, or the core for '', and leaves a checkout editable."""
+    extras = f"[{extra}]" if extra else ""
     checkout = (CHECKOUT / "pyproject.toml").is_file()
-    what = ["-e", f"{CHECKOUT}[{extra}]"] if checkout else [f"pcreg[{extra}]"]
+    what = ["-e", f"{CHECKOUT}{extras}"] if checkout else [f"pcreg{extras}"]
     words = [sys.executable, "-m", "pip", "install", *what]
     return list2cmdline(words) if os.name == "nt" else join(words)
 

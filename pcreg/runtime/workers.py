@@ -33,8 +33,8 @@ BROKEN = (
     "done is kept)"
 )
 NOT_BEGUN = (
-    "no worker process could begin, as each runs the script that starts it; put what the script does into a "
-    'file and below `if __name__ == "__main__":`, or give workers=0'
+    "the worker processes could not start, as each imports the script; put its calls, in a file, under"
+    ' `if __name__ == "__main__":`, or give workers=0'
 )
 
 
@@ -90,7 +90,7 @@ def map_unordered(
     with TemporaryDirectory(prefix="pcreg-") as folder:
         work = Path(folder) / "work.pickle"
         work.write_bytes(pickle.dumps((function, shared)))
-        words = "finishing what is under way; Ctrl-C again stops at once"
+        words = "finishing the current work; press Ctrl-C again to stop at once"
         try:
             with deferred(words) as deferral:
                 pending = {executor.submit(_call, os.getcwd(), work, item): item for item in items}

@@ -22,7 +22,7 @@ OPTIONS = {  # with values that are sound
     "--device": ["cpu"],
     "--weights": ["missing.safetensors"],
     "--batch": ["{folder}/*.npy", "{folder}/pairs.csv", "{folder}/a.npy"],
-    "--units": ["m m", "mm mm", "m mile"],
+    "--units": ["m", "mm", "mile"],
     "--out": ["{folder}/out", "{folder}/a.npy", "/proc/nope"],
 }
 FLAGS = ["--html", "--no-picture", "--traceback", "--version", "--help", "--", "--nonsense"]

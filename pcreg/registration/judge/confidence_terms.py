@@ -26,28 +26,24 @@ class ConfidenceTerm:
         return self.reason.format(e=evidence, freedom=freedom, other_side=other_side)
 
 
-FEW_INLIERS = (
-    "only {e.inliers} inliers of {e.matches} matches, which may be chance; the clouds may not overlap, or "
-    "another voxel size may suit them"
-)
+FEW_INLIERS = "only {e.inliers} inliers of {e.matches} matches, no more than chance may explain"
 FLAT = (
     "the {e.inliers} inliers lie nearly in a plane, as those of two unrelated walls or of a mirror image do"
 )
 ASKEW = "the overlap is {e.overlap:.0%}, but the surfaces cross more than they cover each other"
 DISPUTED = (
-    "free-space violation: {e.contradiction:.0%} of what one sensor sees of the other cloud stands in one "
-    "piece where it looked through"
+    "free-space violation: {e.contradiction:.0%} of one cloud, in one piece, stands where the other sensor "
+    "saw empty space"
 )
 MISPLACED = (
-    "{e.curved_contradiction:.0%} of the edges and small things that one sensor sees of the other cloud "
-    "stand beside what it saw"
+    "{e.curved_contradiction:.0%} of the edges and small objects of one cloud are displaced in the other"
 )
 BACKWARDS = (
     "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
     "laid onto its mirror image"
 )
 UNLIKE = "the overlap is {e.overlap:.0%}, but the descriptors of the points that touch differ"
-UNCONSTRAINED = "the surfaces that overlap could {freedom} and still overlap, so they prove little"
+UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves little"
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )

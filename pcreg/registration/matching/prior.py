@@ -159,7 +159,7 @@ def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray,
     except (TypeError, ValueError):
         up = np.empty(0)
     if up.shape not in ((3,), (2, 3)) or not np.isfinite(up).all():
-        raise InputError(f"gravity {gravity} is not a direction; use x, y, z upwards, or a pair of them")
+        raise InputError(f"gravity {gravity} is not a direction; use True for z, or x, y, z upwards, or two")
     up = np.broadcast_to(up, (2, 3))
     lengths = np.linalg.norm(up, axis=1, keepdims=True)
     if not lengths.all():

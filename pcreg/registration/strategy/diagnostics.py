@@ -21,6 +21,7 @@ MIRRORED = (
     "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
     "as x, y, z of a right-handed frame"
 )
+ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
 MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
 
 
@@ -38,11 +39,11 @@ def doubtful_units(source: np.ndarray, target: np.ndarray, *, differ: bool = Fal
     small, large = sorted(extents)
     across = f"the source is {extents[0]:.3g} m across, the target {extents[1]:.3g} m"
     if small > MAX_EXTENT_METRES and large <= MAX_EXTENT_RATIO * small:
-        return [f"{across}: if both are in millimetres, add --units mm mm"]
+        return [f"{across}: if both are in millimetres, add --units mm"]
     for factor, words, unit in MIX_UPS if differ and small > 0 else ():
         if factor / MAX_EXTENT_RATIO <= large / small <= factor * MAX_EXTENT_RATIO:
-            units = f"m {unit}" if large == extents[1] else f"{unit} m"
-            return [f"{across}: if the larger is in {words}, add --units {units}"]
+            units = ("m", unit) if large == extents[1] else (unit, "m")
+            return [f"{across}: if the larger is in {words}, add --units {' --units '.join(units)}"]
     return []
 
 
@@ -80,7 +81,7 @@ def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
     if not unknown:
         return []
     return [
-        f"the sensor position of the {' and the '.join(unknown)} is estimated: if it is the origin, as in "
+        f"the sensor position of the {' and the '.join(unknown)} was estimated; if it is the origin, as in "
         "raw scans, add --viewpoint sensor, else --viewpoint X,Y,Z"
     ]
 
@@ -90,7 +91,9 @@ def notes_if_registered(
 ) -> tuple[str, ...]:
     """The notes on a pair that is registered, whose units therefore agree."""
     notes = duplicates(source, target) + doubtful_units(source.surface, target.surface)
-    return (*notes, *degenerate_directions(found), *unknown_viewpoints(source, target))
+    if found.confidence < ACCEPT_CONFIDENCE:
+        notes += unknown_viewpoints(source, target)
+    return (*notes, *degenerate_directions(found))
 
 
 def mirror_confidence(

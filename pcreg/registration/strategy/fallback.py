@@ -13,7 +13,6 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import Clock
 
-ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
 # Of 700 simulated pairs that are refused with less by learned descriptors none is registered at another voxel
 # size, of 544 others 20 are; of 644 one is by a second sample of its points, of 281 others 16 are
 MIN_RETRIED_CONFIDENCE = 0.03
@@ -67,7 +66,7 @@ def answer_at_scales(
         return confidence
 
     if found.registered:
-        mirrored = mirror_confidence() if found.confidence < ACCEPT_CONFIDENCE else 0.0
+        mirrored = mirror_confidence() if found.confidence < diagnostics.ACCEPT_CONFIDENCE else 0.0
         if found.confidence >= mirrored:
             return replace(found, notes=diagnostics.notes_if_registered(found, a, b))
         return replace(

@@ -10,13 +10,14 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales
+from pcreg.registration.strategy.diagnostics import ACCEPT_CONFIDENCE
+from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 
 Answer = tuple[Registration, PreparedCloud]  # and the region that it is about
-RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on one is a rival
+MIN_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on others are tried
 PROBES = 200  # points of the scan by which answers are compared
 
 
@@ -42,7 +43,7 @@ def locate(
     answers: list[Answer] = []
     found = None
     for region, agreeing in proposed:
-        if found and (agreeing < RIVAL_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
+        if found and (agreeing < MIN_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
             continue
         within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
         answers.append((within.match(described, region.at(scale.descriptor), seed=seed), region))

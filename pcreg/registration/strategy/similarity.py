@@ -46,7 +46,7 @@ ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of its matches: half a step each way
 SAME_SCALE = 1.1  # ratio up to which two proposals are one
 REFITS = 5  # by least squares to the matches that agree, each of which may change which do
 MAX_ANSWERS = 3  # scales that are judged
-RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising scale, from which on one is a rival
+MIN_AGREEMENT = 0.5  # of the agreeing matches of the most promising scale, from which on others are tried
 REFINEMENTS = 3  # of a scale, each with a new description
 REFINED = 1.01  # ratio of the scales before and after one, from which on another is worth it
 
@@ -85,8 +85,8 @@ def register_similarity(
     clock.lap("scale_search")
     answers: list[_Answer] = []
     for proposal in proposed[:MAX_ANSWERS]:
-        is_rival = proposal.agreeing >= RIVAL_AGREEMENT * proposed[0].agreeing
-        if is_rival or not any(answer.found.registered for answer in answers):
+        is_tried = proposal.agreeing >= MIN_AGREEMENT * proposed[0].agreeing
+        if is_tried or not any(answer.found.registered for answer in answers):
             refining = Clock()
             scale = _refined(source, target, at, proposal.scale)
             refining.lap("scale_refinement")
@@ -200,7 +200,7 @@ def _among(best: _Answer, others: list[_Answer]) -> Registration:
         return replace(found, confidence=min(confidence, found.confidence))
     rival = max(others, key=lambda other: other.found.confidence)
     least, most = sorted((best.scale, rival.scale))
-    reason = f"the scale cannot be told: {least:.3g} and {most:.3g} fit about equally well"
+    reason = f"the scale cannot be determined: {least:.3g} and {most:.3g} fit about equally well"
     return found.refused(confidence, reason)
 
 

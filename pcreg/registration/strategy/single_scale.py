@@ -163,7 +163,7 @@ class SingleScaleRegistrar:
             return found
         reason = (
             f"the given transform is {correction:.2g} m off on average, more than the {max_correction:.2g} m "
-            "that refinement may correct; the clouds fit with another one"
+            "that refinement may correct; another transform fits the clouds"
         )
         return found.refused(
             min(found.confidence, 1 - found.confidence),

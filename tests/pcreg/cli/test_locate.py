@@ -33,6 +33,11 @@ def test_a_scan_that_is_found_is_status_0(files, room, tmp_path, capsys):
     assert found["registered"] is True
 
 
+def test_a_doubtful_unit_is_noted(files, tmp_path, capsys):
+    main([str(files / "scan.ply"), str(files / "map"), "--units", "mm", "--out", str(tmp_path)])
+    assert "mm across in mm: if its coordinates are metres" in capsys.readouterr().out
+
+
 def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):
     place = room.T_world_target[:3, 3]
     points = transform(room.T_world_target, room.target)

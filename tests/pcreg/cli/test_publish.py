@@ -39,7 +39,7 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
     [
         (lambda folder: (folder / "config.yaml").unlink(), "is not a folder of a training"),
         (lambda folder: (folder / "config.yaml").write_text("name: kitti\n"), "say with --data"),
-        (lambda folder: (folder / "best.safetensors").unlink(), "no such weights"),
+        (lambda folder: (folder / "best.safetensors").unlink(), "no such file of weights"),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_written(training, tmp_path, capsys, spoil, message):

@@ -43,7 +43,7 @@ def test_a_wrong_motion_is_status_1(scans, room, tmp_path, capsys):
     assert main(command) == 1
     captured = capsys.readouterr()
     assert "\nrejected T_target_source =\n" in captured.err
-    right = captured.err.partition("the clouds fit with T_target_source =\n")[2]
+    right = captured.err.partition("better: T_target_source =\n")[2]
     np.testing.assert_allclose(json.loads(right[: right.index("]]") + 2]), room.T_target_source, atol=0.05)
     result = json.loads(captured.out)
     assert result["registered"] is False

@@ -30,7 +30,7 @@ def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(fcgf, "WEIGHTS", tmp_path / "fcgf.safetensors")
-    with pytest.raises(InputError, match=r"fcgf.safetensors: no such weights"):
+    with pytest.raises(InputError, match=r"fcgf.safetensors: no such file of weights"):
         FCGF.load()
 
 

@@ -63,7 +63,7 @@ def test_a_number_that_is_not_finite(number, saved):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: path.unlink(), "no such weights"),
+        (lambda path: path.unlink(), "no such file of weights"),
         (lambda path: path.write_bytes(path.read_bytes()[:500]), "damaged"),
         (lambda path: path.write_text("hello"), "damaged"),
         (lambda path: save_file({"a": torch.ones(1)}, path), "does not say which network"),

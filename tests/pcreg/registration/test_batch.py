@@ -12,6 +12,7 @@ import pcreg
 from pcreg.cli import register
 from pcreg.geometry.se3 import rotation_error
 from pcreg.registration import batch
+from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.processes import python
@@ -47,6 +48,13 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     monkeypatch.setattr(batch, "code_fingerprint", lambda *_: "changed")
     assert register.main(command) == 2
     assert "there and changed here); name another folder with --out" in capsys.readouterr().err
+
+
+def test_a_doubtful_unit_is_noted(scans, caplog):
+    files = [CloudFile(str(scans / f"{name}.ply"), "mm", None, "auto") for name in "ab"]
+    batch.examined_files(None, Registrar(voxel=VOXEL), files, False)
+    assert "a.ply: only" in caplog.text
+    assert "if its coordinates are metres, give m to --units, and 1 further notes" in caplog.text
 
 
 def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):

@@ -39,8 +39,8 @@ LITTLE = {
     ("change", "words"),
     [
         ({"inliers": 4}, "only 4 inliers of"),
-        ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of what one sensor sees"),
-        ({"curved_contradiction": 0.7}, "70% of the edges and small things"),
+        ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of one cloud"),
+        ({"curved_contradiction": 0.7}, "70% of the edges and small objects"),
         ({"same_side_ratio": 0.0}, "other side"),
         ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
         ({"agreement": -0.3, "overlap_agreement": -0.5}, "the overlap is 60%, but"),

@@ -33,7 +33,7 @@ def test_surfaces_that_fit_themselves_in_other_places(cloud, words):
 @pytest.mark.parametrize(("factor", "unit"), [(1000, "mm"), (100, "cm"), (10, None)])
 def test_extents_that_differ_by_a_unit(factor, unit):
     clouds = BOX.surface, factor * BOX.surface
-    for order, units in ((clouds, f"m {unit}"), (clouds[::-1], f"{unit} m")):
+    for order, units in ((clouds, f"m --units {unit}"), (clouds[::-1], f"{unit} --units m")):
         notes = diagnostics.doubtful_units(*order, differ=True)
         assert [note.endswith(f"--units {units}") for note in notes] == ([True] if unit else [])
     assert diagnostics.doubtful_units(*clouds) == []

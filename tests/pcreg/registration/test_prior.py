@@ -111,7 +111,7 @@ def test_a_violation_is_put_into_words():
     ("options", "sentence"),
     [
         ({"gravity": (0, 0, 0)}, "gravity 0, 0, 0 is not a direction"),
-        ({"gravity": "up"}, "gravity up is not a direction; use x, y, z"),
+        ({"gravity": "up"}, "gravity up is not a direction; use True for z"),
         ({"gravity": (0, np.nan, 0)}, "is not a direction"),
         ({"gravity": [(0, 0, 1)] * 3}, "is not a direction"),
         ({"near": np.eye(4)}, "near and within go together"),

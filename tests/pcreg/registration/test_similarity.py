@@ -47,7 +47,7 @@ def test_a_source_that_fits_at_two_scales_is_refused(registrar):
     prepared = registrar.prepare(target, viewpoint=seen_from)
     found = registrar.register(registrar.prepare(room.source / 3), prepared, scale=True)
     assert not found.registered
-    assert found.reason == "the scale cannot be told: 3 and 4.5 fit about equally well"
+    assert found.reason == "the scale cannot be determined: 3 and 4.5 fit about equally well"
 
 
 def test_another_room_is_refused(registrar):

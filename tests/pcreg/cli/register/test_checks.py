@@ -19,7 +19,7 @@ def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
     ("arguments", "words"),
     [
         (["--voxel", "x"], "usage"),
-        (["--units", "m", "mile"], "usage"),
+        (["--units", "mile"], "usage"),
         (["c"], "usage"),
         (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
         (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
@@ -47,7 +47,8 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
         (["a.ply"], "two files are needed"),
         (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
         (["--batch", "l.csv", "--html"], "--batch"),
-        (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
+        (["--batch", "l.csv", "--units=mm", "--units=m"], "one unit"),
+        (["a.ply", "b.ply", "--units=mm", "--units=m", "--units=m"], "too often"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
         (["a.ply", "b.ply", "--viewpoint=auto", "--viewpoint=auto", "--viewpoint=auto"], "too often"),
         (["a.ply", "b.ply", "--voxel", "nan"], "voxel nan is not a size; use a positive number of metres"),
