@@ -26,7 +26,7 @@ UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Motion:
     """A motion between two scans."""
 
@@ -39,7 +39,7 @@ class Motion:
         return Motion(self.target, self.source, inverse(self.T_target_source), self.confidence)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Edge(Motion):
     """A registered pair."""
 
@@ -55,52 +55,80 @@ class PoseGraph:
     rejections: tuple[str, ...]  # of each edge why it is not used; empty: it is
 
 
-def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> PoseGraph:
-    """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan."""
-    tolerance = MAX_CLOSURE_VOXELS * voxel
+# Poses (m, 4, 4) that edges, and the triangles that these close, led to
+Solved = dict[tuple[tuple[Edge, ...], bytes], np.ndarray]
+
+
+def solve(
+    edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float, solved: Solved | None = None
+) -> PoseGraph:
+    """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan.
+
+    What is connected is solved by itself, so that no map depends on others. `solved` has what earlier calls
+    solved, and gets what this one does.
+    """
+    solved = {} if solved is None else solved
+    triangles = _closed_triangles(edges, probes, MAX_CLOSURE_VOXELS * voxel)
     rejections = [""] * len(edges)
-    triangles = _closed_triangles(edges, probes, tolerance)
-    optimised: dict[tuple[int, ...], np.ndarray] = {}
     again: set[int] = set()  # edges that were tried again
     while True:
-        used = [number for number, reason in enumerate(rejections) if not reason]
-        component = components(len(probes), [edges[number] for number in used])
-        poses = _spanning_poses(component, [edges[number] for number in used], triangles[used])
-        own_edges: dict[int, list[int]] = defaultdict(list)  # by number, of each component
-        for number in used:
-            own_edges[component[edges[number].source]].append(number)
-        for numbers in map(tuple, own_edges.values()):
-            rows = np.unique([(edges[number].source, edges[number].target) for number in numbers])
-            if len(numbers) >= len(rows):  # a tree is exact
-                if numbers not in optimised:
-                    own = [edges[number] for number in numbers]
-                    optimised[numbers] = _optimised(rows, own, poses[rows], tolerance)
-                poses[rows] = optimised[numbers]
-        residual = {}
-        for number in used:
-            T, source = edges[number].T_target_source, edges[number].source
-            residual[number] = displacement(_relative(edges[number], poses), T, probes[source])
-        worst = max(used, key=lambda number: residual[number], default=None)
-        most = MAX_RESIDUAL_VOXELS * voxel
-        if worst is not None and residual[worst] > most:
-            far = [number for number in used if residual[number] > max(most, residual[worst] / 2)]
-            far.sort(key=lambda number: triangles[number] + edges[number].confidence)
-            for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
-                moved = _relative(edges[number], poses), edges[number].T_target_source
-                size = f"{translation_error(*moved):.2f} m and {rotation_error(*moved):.1f} degrees"
-                rejections[number] = f"contradicts the other pairs by {size}"
-            continue
-        if lone := _unconfirmed(edges, used, component):
-            for number in lone:
-                rejections[number] = UNCONFIRMED
-            continue
+        poses = np.tile(np.eye(4), (len(probes), 1, 1))
+        left = [[number for number, reason in enumerate(rejections) if not reason]]
+        while left:
+            for own in _connected(edges, left.pop(), len(probes)):
+                used = [edges[number] for number in own]
+                rows = np.unique([(edge.source, edge.target) for edge in used])
+                closed = triangles[own]
+                if (key := (tuple(used), closed.tobytes())) not in solved:
+                    solved[key] = _solved(rows, used, closed, voxel)
+                poses[rows] = solved[key]
+                refused = _contradicting(edges, own, poses, probes, triangles, voxel)
+                if refused := refused or dict.fromkeys(_unconfirmed(edges, own), UNCONFIRMED):
+                    rejections = [refused.get(number, reason) for number, reason in enumerate(rejections)]
+                    poses[rows] = np.eye(4)
+                    left.append([number for number in own if number not in refused])
+        used = [edge for edge, reason in zip(edges, rejections, strict=True) if not reason]
+        component = components(len(probes), used)
         # An edge between two maps contradicts none in use: it is tried again, once
         apart = (n for n, edge in enumerate(edges) if component[edge.source] != component[edge.target])
-        if freed := {n for n in apart if rejections[n] != UNCONFIRMED} - again:
-            again |= freed
-            rejections = ["" if n in freed else reason for n, reason in enumerate(rejections)]
-            continue
-        return PoseGraph(poses, component, tuple(rejections))
+        freed = {n for n in apart if rejections[n] != UNCONFIRMED} - again
+        if not freed:
+            return PoseGraph(poses, component, tuple(rejections))
+        again |= freed
+        rejections = ["" if n in freed else reason for n, reason in enumerate(rejections)]
+
+
+def _connected(edges: Sequence[Edge], numbers: Sequence[int], n: int) -> list[list[int]]:
+    """The numbers of edges between n scans, those that are connected together."""
+    component = components(n, [edges[number] for number in numbers])
+    together: dict[int, list[int]] = defaultdict(list)
+    for number in numbers:
+        together[component[edges[number].source]].append(number)
+    return list(together.values())
+
+
+def _contradicting(
+    edges: Sequence[Edge],
+    used: Sequence[int],
+    poses: np.ndarray,
+    probes: Sequence[np.ndarray],
+    triangles: np.ndarray,
+    voxel: float,
+) -> dict[int, str]:
+    """Numbers of edges in use to reject, and why: the weakest half of those furthest off their poses."""
+    residual = {}
+    for number in used:
+        T, source = edges[number].T_target_source, edges[number].source
+        residual[number] = displacement(_relative(edges[number], poses), T, probes[source])
+    most = max(MAX_RESIDUAL_VOXELS * voxel, max(residual.values()) / 2)
+    far = [number for number in used if residual[number] > most]
+    far.sort(key=lambda number: triangles[number] + edges[number].confidence)
+    reasons = {}
+    for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
+        moved = _relative(edges[number], poses), edges[number].T_target_source
+        size = f"{translation_error(*moved):.2f} m and {rotation_error(*moved):.1f} degrees"
+        reasons[number] = f"contradicts the other pairs by {size}"
+    return reasons
 
 
 def _closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
@@ -170,25 +198,25 @@ def factored(matrix: sparray) -> SuperLU:
     return splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
 
 
-def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
-    """Poses (n, 4, 4) along the tree of the edges that close most triangles, by confidence among equals."""
-    n = len(component)
-    poses = np.tile(np.eye(4), (n, 1, 1))
-    between = {}
-    for edge in edges:
-        between[edge.source, edge.target] = inverse(edge.T_target_source)  # T_source_target
-        between[edge.target, edge.source] = edge.T_target_source
-    confidence = np.array([edge.confidence for edge in edges])
-    tree = minimum_spanning_tree(symmetric(n, edges, 1 / (triangles + confidence))).tocoo()
-    _, first = np.unique(component, return_index=True)
-    root = np.full(len(first), n)  # joined to the first scan of each component
-    ends = np.concatenate([[tree.row, tree.col], [root, first]], axis=1)
-    rooted = coo_array((np.ones(ends.shape[1]), tuple(ends.astype(np.int32))), shape=(n + 1, n + 1))
-    order, before = breadth_first_order(rooted.tocsr(), n, directed=False)
+def _solved(rows: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray, voxel: float) -> np.ndarray:
+    """Poses (m, 4, 4) of the scans `rows` (m,), ascending, which the edges connect, from the first on.
+
+    They start along the tree of the edges that close most triangles (E,), by confidence among equals.
+    """
+    place = {row: number for number, row in enumerate(rows.tolist())}
+    between, cost = {}, np.zeros((len(rows), len(rows)))
+    for edge, closed in zip(edges, triangles, strict=True):
+        ends = place[edge.source], place[edge.target]
+        between[ends], between[ends[::-1]] = inverse(edge.T_target_source), edge.T_target_source
+        cost[ends] = 1 / (closed + edge.confidence)
+    tree = minimum_spanning_tree(csr_array(cost))
+    order, before = breadth_first_order(tree, 0, directed=False)
+    poses = np.tile(np.eye(4), (len(rows), 1, 1))
     for scan in order[1:]:
-        if before[scan] < n:
-            poses[scan] = poses[before[scan]] @ between[before[scan], scan]
-    return poses
+        poses[scan] = poses[before[scan]] @ between[before[scan], scan]
+    if len(edges) < len(rows):  # a tree is exact
+        return poses
+    return _optimised(rows, edges, poses, MAX_CLOSURE_VOXELS * voxel)
 
 
 def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:
@@ -246,8 +274,8 @@ def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:
     return inverse(poses[edge.target]) @ poses[edge.source]
 
 
-def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarray) -> list[int]:
-    """Numbers of edges in use by which one scan alone joins two parts of a map, none of them certain."""
+def _unconfirmed(edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
+    """Numbers of edges of a map by which one scan alone joins two parts of it, none of them certain."""
     import networkx
 
     number_of = {frozenset((edges[number].source, edges[number].target)): number for number in used}
@@ -261,7 +289,7 @@ def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarr
         for scan, group in own.items():
             groups[scan].append(sorted(group))
     # All edges of a group rest on one scan: if it looks the same from two sides they are wrong together
-    found: dict[int, list[list[int]]] = defaultdict(list)
+    found: list[list[int]] = []
     for scan in sorted(groups):
         for group in sorted(groups[scan]):
             is_certain = any(
@@ -269,7 +297,7 @@ def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarr
             )
             is_confirmed = len(groups[scan]) == 1 and len(group) > 1
             if not is_certain and not is_confirmed:
-                found[component[scan]].append(group)
-    # Of each component single edges, or its smallest group: without that, another may be confirmed
-    chosen = ([g for g in each if len(g) == 1] or [min(each, key=len)] for each in found.values())
-    return sorted({number for some in chosen for group in some for number in group})
+                found.append(group)
+    # Single edges, or the smallest group: without that, another may be confirmed
+    chosen = [group for group in found if len(group) == 1] or sorted(found, key=len)[:1]
+    return sorted({number for group in chosen for number in group})
