@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
+from pcreg.mapping import graph
 from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, solve, weak_joints
 from tests.pcreg.mapping.edges import VOXEL, edge, measured, probes, random_poses, wrong
 
@@ -39,6 +40,21 @@ def test_scans_that_nothing_joins_are_components_of_their_own():
     assert found.component.tolist() == [0, 0, 0, 1, 2, 2, 2]
     assert found.rejections == ("",) * 6
     np.testing.assert_array_equal(found.poses[[0, 3, 4]], np.tile(np.eye(4), (3, 1, 1)))
+
+
+def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
+    one, other = random_poses(10), random_poses(10, seed=1)
+    edges = [*ring(one), wrong(7, 0), wrong(5, 1)]
+    beside = [*ring(other), wrong(9, 4)]
+    moved = [edge(e.source + 10, e.target + 10, e.T_target_source) for e in beside]
+    solved = {}
+    found = solve([*moved, *edges], probes(10) * 2, VOXEL, solved)
+    for rows, count, alone in ((slice(10), len(moved), edges), (slice(10, 20), 0, beside)):
+        by_itself = solve(alone, probes(10), VOXEL)
+        np.testing.assert_array_equal(found.poses[rows], by_itself.poses)
+        assert found.rejections[count : count + len(alone)] == by_itself.rejections
+    monkeypatch.setattr(graph, "_solved", None)
+    np.testing.assert_array_equal(solve([*moved, *edges], probes(10) * 2, VOXEL, solved).poses, found.poses)
 
 
 def test_an_edge_that_no_cycle_confirms_needs_confidence():
