@@ -71,7 +71,9 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
         print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
     count = sum(record.get("registered", False) for record in located)
     print(f"{count} of {len(located)} scans found\n")
-    print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
+    print(
+        tabulate([_line(record) for record in located], headers=["scan", "verdict", "x", "y", "z", "reason"])
+    )
     write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
     print(f"written: {options.out / 'located.json'}")
     return all(record.get("registered") for record in located)

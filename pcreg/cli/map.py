@@ -124,7 +124,7 @@ def _print_map(found: "Map") -> None:
         number = int(found.number[row])
         place = [f"{value:.2f}" for value in found.T_map_scan[row][:3, 3]] if number else ["", "", ""]
         rows.append([name, number or "-", used[row], *place, found.errors[row] or found.why_alone(row)])
-    print(tabulate(rows, headers=["scan", "map", "pairs", "x", "y", "z", ""], disable_numparse=True))
+    print(tabulate(rows, headers=["scan", "map", "pairs", "x", "y", "z", "note"], disable_numparse=True))
     for edge in unused:
         print(f"not used: {found.names[edge.source]} to {found.names[edge.target]}: {edge.unused_because}")
     sys.stdout.flush()

@@ -37,7 +37,8 @@ def doubtful_units(source: np.ndarray, target: np.ndarray, *, differ: bool = Fal
     """A note if the extents of the clouds (N, 3), (M, 3) suggest millimetres, or units that `differ`."""
     extents = extent(source), extent(target)
     small, large = sorted(extents)
-    across = f"the source is {extents[0]:.3g} m across, the target {extents[1]:.3g} m"
+    shown = [f"{float(f'{size:.3g}'):,g}" for size in extents]  # no powers of ten
+    across = f"the source is {shown[0]} m across, the target {shown[1]} m"
     if small > MAX_EXTENT_METRES and large <= MAX_EXTENT_RATIO * small:
         return [f"{across}: if both are in millimetres, add --units mm"]
     for factor, words, unit in MIX_UPS if differ and small > 0 else ():

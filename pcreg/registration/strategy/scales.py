@@ -38,7 +38,8 @@ class Scales:
     ) -> None:
         """Check the settings; raises InputError as `pcreg.Registrar`."""
         check_settings(voxel, weights, device)
-        self.own = descriptor if isinstance(descriptor, Descriptor) else None
+        is_object = isinstance(descriptor, Descriptor) and not isinstance(descriptor, type)
+        self.own = descriptor if is_object else None
         if self.own is None and descriptor not in DESCRIPTORS:
             raise InputError(
                 f"descriptor {descriptor} is unknown; use {', '.join(DESCRIPTORS)} or an object as of "

@@ -66,6 +66,8 @@ def test_a_descriptor_may_be_an_object(room, registrar, found):
 def test_what_is_no_descriptor_or_prior_is_refused(room, registrar):
     with pytest.raises(InputError, match="is unknown; use fcgf, fpfh or an object"):
         Registrar(descriptor=object())
+    with pytest.raises(InputError, match="or an object"):
+        Registrar(descriptor=Own)  # a class
     with pytest.raises(InputError, match=r"prior is of type bool; use pcreg.Prior\(gravity=True\)"):
         registrar.register(room.source, room.target, prior=True)
 
