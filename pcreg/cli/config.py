@@ -184,9 +184,7 @@ def _hints(section: DictConfig) -> dict[str, Any]:
     if "_target_" not in section:
         return {}
     target = section["_target_"]
-    with refusing(
-        f"{target}: cannot be imported; put a module that has it into --config-dir", ImportError
-    ):
+    with refusing(f"{target}: cannot be imported; put a module that has it into --config-dir", ImportError):
         parameters = signature(get_object(target), eval_str=True).parameters
     return {name: each.annotation for name, each in parameters.items()}
 
