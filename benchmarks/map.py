@@ -34,7 +34,7 @@ from scipy.sparse import csr_array
 from pcreg import register_all
 from pcreg.datasets.kitti import read_calibration
 from pcreg.datasets.simulated.indoor.recording import record
-from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_cells
+from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, overlaps, shared_cells
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
 from pcreg.io.cloud import natural, read_cloud, write_ply
@@ -265,10 +265,7 @@ def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Ke
             continue
         clouds = [torch.from_numpy(read_cloud(named[n][0]).points) for n in own]
         shared = shared_cells(Recording(clouds, np.array([named[n][1] for n in own])), OVERLAP_CELL * VOXEL)
-        overlap[np.ix_(own, own)] = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(
-            min=1
-        )
-    np.fill_diagonal(overlap, 0.0)
+        overlap[np.ix_(own, own)] = overlaps(shared)
     return [made[path] for path, _ in named], overlap
 
 

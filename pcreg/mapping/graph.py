@@ -203,14 +203,14 @@ def _solved(rows: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray, voxe
 
     They start along the tree of the edges that close most triangles (E,), by confidence among equals.
     """
-    place = {row: number for number, row in enumerate(rows.tolist())}
-    between, cost = {}, np.zeros((len(rows), len(rows)))
-    for edge, closed in zip(edges, triangles, strict=True):
-        ends = place[edge.source], place[edge.target]
-        between[ends], between[ends[::-1]] = inverse(edge.T_target_source), edge.T_target_source
-        cost[ends] = 1 / (closed + edge.confidence)
-    tree = minimum_spanning_tree(csr_array(cost))
-    order, before = breadth_first_order(tree, 0, directed=False)
+    ends = np.searchsorted(rows, [(edge.source, edge.target) for edge in edges]).astype(np.int32)
+    between = {}
+    for edge, (source, target) in zip(edges, ends.tolist(), strict=True):
+        between[source, target] = inverse(edge.T_target_source)  # T_source_target
+        between[target, source] = edge.T_target_source
+    cost = 1 / (triangles + [edge.confidence for edge in edges])
+    costs = coo_array((cost, tuple(ends.T)), shape=(len(rows), len(rows)))
+    order, before = breadth_first_order(minimum_spanning_tree(costs.tocsr()), 0, directed=False)
     poses = np.tile(np.eye(4), (len(rows), 1, 1))
     for scan in order[1:]:
         poses[scan] = poses[before[scan]] @ between[before[scan], scan]

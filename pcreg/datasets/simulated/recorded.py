@@ -70,8 +70,7 @@ class ScenePairs:
         if len(recording.clouds) < 2:
             return ScenePairs(recording, none := np.empty((0, 2), np.int64), np.empty(0), none)
         shared = shared_cells(recording, OVERLAP_CELL * voxel)
-        overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
-        np.fill_diagonal(overlap, 0.0)
+        overlap = overlaps(shared)
         pairs = np.argwhere(overlap >= minimum_overlap)
         return ScenePairs(recording, pairs, overlap[tuple(pairs.T)], np.argwhere(shared == 0))
 
@@ -98,6 +97,14 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
     seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
     seen[number, cell] = 1.0
     return (seen @ seen.T).cpu().numpy()
+
+
+def overlaps(shared: np.ndarray) -> np.ndarray:
+    """Overlaps (n, n), shares of the smaller cloud and 0 on the diagonal, by shared cells (n, n)."""
+    own = shared.diagonal()
+    overlap = shared / np.minimum.outer(own, own).clip(min=1)
+    np.fill_diagonal(overlap, 0.0)
+    return overlap
 
 
 def behind(points: Tensor) -> np.ndarray:
