@@ -36,7 +36,7 @@ def origin(measured: dict[str, Any]) -> str:
     commit = f"commit {measured['commit']}" if measured["commit"] else "a commit that was not recorded"
     parts = [f"Measured at {commit}", measured["date"], measured["device"], measured["versions"]]
     text = ", ".join(part for part in parts if part)
-    return f"*{text}, by its `{measured['command']}`.*" if measured["command"] else f"*{text}.*"
+    return f"*{text}, with `{measured['command']}`.*" if measured["command"] else f"*{text}.*"
 
 
 if __name__ == "__main__":

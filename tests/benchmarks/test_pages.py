@@ -14,6 +14,6 @@ def test_every_page_is_of_the_results_and_every_result_is_on_a_page():
 
 
 def test_origin_of_a_table():
-    assert pages.origin(MEASURED) == "*Measured at commit abc, 2026-11-25, CPU, torch 2, by its `make`.*"
+    assert pages.origin(MEASURED) == "*Measured at commit abc, 2026-11-25, CPU, torch 2, with `make`.*"
     unstated = pages.origin(MEASURED | {"commit": None, "command": "", "device": ""})
     assert unstated == "*Measured at a commit that was not recorded, 2026-11-25, torch 2.*"
