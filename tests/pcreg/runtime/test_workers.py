@@ -81,7 +81,7 @@ def test_a_script_without_the_main_guard_is_explained(tmp_path):
     (tmp_path / "script.py").write_text("\n".join(lines))
     with started(tmp_path / "script.py", stderr=subprocess.PIPE) as script:
         said = script.communicate(timeout=60)[1].splitlines()[-1]
-    assert 'below `if __name__ == "__main__":`, or give workers=0' in said
+    assert 'under `if __name__ == "__main__":`, or give workers=0' in said
 
 
 def test_workers_that_share_a_gpu_share_out_the_cores():
