@@ -8,6 +8,7 @@ contradict the poses are dropped, the weakest first.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.sparse import bsr_array, coo_array, csr_array, diags_array, sparray
@@ -55,17 +56,13 @@ class PoseGraph:
     rejections: tuple[str, ...]  # of each edge why it is not used; empty: it is
 
 
-# Poses (m, 4, 4) that edges, and the triangles that these close, led to
-Solved = dict[tuple[tuple[Edge, ...], bytes], np.ndarray]
-
-
 def solve(
-    edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float, solved: Solved | None = None
+    edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float, solved: dict[Any, Any] | None = None
 ) -> PoseGraph:
     """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan.
 
-    What is connected is solved by itself, so that no map depends on others. `solved` has what earlier calls
-    solved, and gets what this one does.
+    What is connected is solved by itself, so that no map depends on others. `solved` keeps its poses for
+    later calls, (m, 4, 4) by the edges and the triangles that each closes.
     """
     solved = {} if solved is None else solved
     triangles = _closed_triangles(edges, probes, MAX_CLOSURE_VOXELS * voxel)
@@ -214,9 +211,8 @@ def _solved(rows: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray, voxe
     poses = np.tile(np.eye(4), (len(rows), 1, 1))
     for scan in order[1:]:
         poses[scan] = poses[before[scan]] @ between[before[scan], scan]
-    if len(edges) < len(rows):  # a tree is exact
-        return poses
-    return _optimised(rows, edges, poses, MAX_CLOSURE_VOXELS * voxel)
+    # A tree is exact
+    return poses if len(edges) < len(rows) else _optimised(rows, edges, poses, MAX_CLOSURE_VOXELS * voxel)
 
 
 def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
-from pcreg.mapping.graph import Edge, Motion, PoseGraph, Solved, solve, symmetric
+from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import PARTNER_ROUNDS, Retrieval, Values, matrix, probability_of, propose
 from pcreg.mapping.submap import Context, Scan
@@ -48,7 +48,7 @@ class GrowingMap:
         self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
         self.refuted: dict[tuple[int, int], str] = {}  # the reasons against dropped edges
         self.unproven: set[tuple[int, int]] = set()  # edges that count once others join their maps
-        self.solved: Solved = {}
+        self.solved: dict[Any, Any] = {}
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def solve(self) -> None:
