@@ -3,7 +3,8 @@
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error
 # make bench  the operators against a dense product
-# make release  tests, tables and site; then the changelog's date, a tag, and the wheel in dist/
+# make tables  the tables of docs/benchmarks, measured again: hours; the clouds are in data/ or DATA=...
+# make release  tests, tables and site; then the wheel in dist/, the changelog's date and a tag
 # All set up .venv first, if needed, `demo` with the core alone: make PYTHON=python3.12 chooses the interpreter of a new one.
 
 PYTHON ?= python3
@@ -26,14 +27,21 @@ docs: .venv/complete
 bench: .venv/complete
 	.venv/bin/python benchmarks/kernels.py
 
+tables: .venv/complete
+	benchmarks/tables.sh
+
+wheel: .venv/complete
+	rm -rf build dist
+	.venv/bin/python -m pip wheel --no-deps --wheel-dir dist .
+	test "$$(cat dist/*.whl | wc -c)" -le 30000000
+
 release: VERSION = $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' pcreg/runtime/__init__.py)
 release: .venv/complete
 	@! git rev-parse --quiet --verify "refs/tags/v$(VERSION)" || { echo "error: $(VERSION) has a tag; set VERSION"; exit 2; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "error: commit or remove these first"; exit 2; }
-	$(MAKE) test docs
-	rm -rf build dist
-	.venv/bin/python -m pip wheel --no-deps --wheel-dir dist .
-	test "$$(wc -c < dist/pcreg-$(VERSION)-py3-none-any.whl)" -le 30000000
+	$(MAKE) test
+	$(MAKE) tables
+	$(MAKE) docs wheel
 	sed -i.before "s/^## Unreleased/## Unreleased\n\n## $(VERSION), $$(date +%F)/" CHANGELOG.md && rm CHANGELOG.md.before
 	git commit --all --message "Release $(VERSION)"
 	git tag --annotate --message "pcreg $(VERSION)" "v$(VERSION)"
@@ -46,4 +54,4 @@ setup: .venv/complete
 .venv/complete: pyproject.toml constraints.txt setup.sh
 	PYTHON="$(PYTHON)" ./setup.sh complete
 
-.PHONY: demo test fuzz docs bench release setup
+.PHONY: demo test fuzz docs bench tables wheel release setup

@@ -38,7 +38,7 @@ def main() -> None:
     precision, runs = (["float32"], 5) if DEVICE == "cpu" else (list(PRECISIONS), 20)
     options = parsed(made, voxel=[0.025], precision=precision, runs=runs)
     options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
-    keep(operators(options), options.out / "operators.json", options.device)
+    keep(operators(options), options, "operators", options.device)
 
 
 def operators(options: argparse.Namespace) -> Iterator[dict[str, Value]]:

@@ -8,10 +8,11 @@ python benchmarks/map.py retrieval FOLDER/fragments/* [--count 300 1000] [--work
 
 placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
            pair lists of 3DMatch and 3DLoMatch, or scans of a sequence of KITTI's layout; each folder by
-           itself or all as one. Placed are scans of the largest map within 0.2 m and 5 degrees of their pose,
-           the map laid on the scan by which most are. A pair is wrong that is used and more than 0.3 m or 15
-           degrees off, or of two scenes. The pairs of a list, or LiDAR scans within 10 m of each other, are
-           right by the poses of their map within the same bounds. Seconds are of the clock.
+           itself and, with --together, all as one. Placed are scans of the largest map within 0.2 m and 5
+           degrees of their pose, the map laid on the scan by which most are. A pair is wrong that is used
+           and more than 0.3 m or 15 degrees off, or of two scenes. The pairs of a list, or LiDAR scans
+           within 10 m of each other, are right by the poses of their map within the same bounds. Seconds
+           are of the clock.
 located    every so many scans of a folder are fused by their poses into a map, in which the others are found
 rooms      writes fragments of simulated rooms, that no weights were trained on, in 3DMatch's layout
 retrieval  of each number the first so many fragments of such folders: cost and recall of the pairs that are
@@ -62,7 +63,7 @@ def main() -> None:
     for verb, every in (("placed", 1), ("located", 2)):
         verbs[verb].add_argument("scenes", type=Path, nargs="+")
         verbs[verb].add_argument("--every", type=int, default=every, help="(default: %(default)s)")
-    shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once")
+    shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once, too")
     shuffled.add_argument("--shuffle", type=int, default=1, help="a seed for the order")
     shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
     verbs["rooms"].add_argument("folder", type=Path)
@@ -73,11 +74,12 @@ def main() -> None:
     for verb in ("placed", "rooms", "retrieval"):
         verbs[verb].add_argument("--workers", type=int, default=2)
     options = made.parse_args()
-    keep(VERBS[options.verb](options), options.out / f"map-{options.verb}.json", "cpu")
+    keep(VERBS[options.verb](options), options, f"map-{options.verb}", "cpu")
 
 
 def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
-    for scenes in [options.scenes] if options.together else [[scene] for scene in options.scenes]:
+    apart = [[scene] for scene in options.scenes]
+    for scenes in [*apart, options.scenes] if options.together else apart:
         poses = {path: pose for scene in scenes for path, pose in poses_of(scene, options.every)}
         shuffled = np.random.default_rng(options.shuffle).permutation(len(poses))
         paths = [list(poses)[n] for n in shuffled]

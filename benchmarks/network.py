@@ -31,7 +31,7 @@ def main() -> None:
     made.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
     voxel = 0.05 if DEVICE == "cpu" else 0.025
     options = parsed(made, voxel=[voxel], precision=["float32"], runs=15)
-    keep(rows(options), options.out / "forward.json", options.device)
+    keep(rows(options), options, "forward", options.device)
 
 
 def rows(options: argparse.Namespace) -> Iterator[dict[str, Value]]:

@@ -6,6 +6,7 @@ write their results with --out docs/results.
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def main() -> None:
     for page in PAGES.glob("*.md"):
         page.write_text(filled(page.read_text()))
+    if older := [path.stem for path in sorted(RESULTS.glob("*.json")) if is_older(path)]:
+        print(f"measured by other code than today's: {', '.join(older)}")
+
+
+def is_older(path: Path) -> bool:
+    """True if the package or the benchmarks have changed since the commit of a result."""
+    commit = json.loads(path.read_text())["measured"]["commit"]
+    command = ["git", "diff", "--quiet", commit or "unknown", "--", "pcreg", "benchmarks"]
+    return subprocess.run(command, cwd=ROOT, stderr=subprocess.DEVNULL).returncode != 0
 
 
 def filled(page: str) -> str:

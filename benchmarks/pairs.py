@@ -74,9 +74,8 @@ def main() -> None:
     made.add_argument("--simulated", type=int, default=0, metavar="SCENES")
     made.add_argument("--limit", type=int, default=20, help="pairs of each, spread (default: %(default)s)")
     made.add_argument("--ways", nargs="+", choices=WAYS, default=["ours"], help="(default: %(default)s)")
-    made.add_argument("--name", default="pairs", help="of the table (default: %(default)s)")
     options = made.parse_args()
-    keep(rows(options), options.out / f"{options.name}.json", "cpu")
+    keep(rows(options), options, "pairs", "cpu")
 
 
 def rows(options: argparse.Namespace) -> Iterator[dict[str, Value]]:

@@ -65,8 +65,7 @@ def main() -> None:
         verbs[verb].add_argument("--device", default="cuda")
     options = made.parse_args()
     device = getattr(options, "device", "cuda" if options.verb == "first" else "cpu")
-    name = f"{options.verb}-{device}" if "device" in options else options.verb
-    keep(VERBS[options.verb](options), options.out / f"{name}.json", device)
+    keep(VERBS[options.verb](options), options, options.verb, device)
 
 
 def files(options: argparse.Namespace) -> Iterator[dict[str, Value]]:

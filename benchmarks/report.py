@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from pcreg.kernels.point_batch import PointBatch
 
 OUT = Path("outputs/benchmarks")
+COMMAND = "TABLE_COMMAND"  # of the environment: what benchmarks/tables.sh was called with
 DEVICE = choose_device("auto")
-PACKAGES = ("numpy", "torch", "triton", "spconv-cu126", "spconv-triton")
+PACKAGES = ("numpy", "scipy", "torch", "triton", "spconv-cu126", "spconv-triton")
 PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 Value = str | int | float | None
 WARM_UP = 3  # calls of each function before it is timed
@@ -40,7 +41,9 @@ def parser(text: str, *verbs: str) -> tuple[argparse.ArgumentParser, dict[str, a
     added = made.add_subparsers(dest="verb", required=True) if verbs else None
     choices = {verb: added.add_parser(verb) for verb in verbs}
     for each in choices.values() or [made]:
-        each.add_argument("--out", type=Path, default=OUT, help="folder of results (default: %(default)s)")
+        each.add_argument(
+            "--out", type=Path, metavar="FILE", help=f"the table, as JSON (default: {OUT}/NAME.json)"
+        )
     return made, choices
 
 
@@ -63,15 +66,16 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(2)
 
 
-def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> None:
-    """Print rows as they come; `path` holds all so far, so that a broken run loses none."""
+def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: str, device: str) -> None:
+    """Print rows as they come; the file holds all so far, so that a broken run loses none."""
+    path = options.out or OUT / f"{name}.json"
     command = shlex.join(Path(word).name if Path(word).exists() else word for word in sys.argv[1:])
     measured = {
         "commit": _commit(),
         "date": date.today().isoformat(),
         "device": _device_name(device),
         "versions": ", ".join(f"{d.name} {d.version}" for d in distributions() if d.name in PACKAGES),
-        "command": f"python benchmarks/{Path(sys.argv[0]).name} {command}".strip(),
+        "command": os.environ.get(COMMAND) or f"python benchmarks/{Path(sys.argv[0]).name} {command}".strip(),
     }
     kept: list[dict[str, Value]] = []
     for row in rows:
@@ -83,6 +87,13 @@ def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> None:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(path)
+
+
+def keep_table() -> None:
+    """Keep the Markdown table of standard input in a file: `report.py FILE`."""
+    made, _ = parser("Keep the Markdown table of standard input.")
+    header, _, *lines = ([cell.strip() for cell in line.strip()[1:-1].split("|")] for line in sys.stdin)
+    keep((dict(zip(header, line, strict=True)) for line in lines), made.parse_args(), "table", "cpu")
 
 
 def load(path: Path | None, voxel: float, device: str) -> "PointBatch":
@@ -171,3 +182,7 @@ def _text(value: Value | np.generic) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
+
+
+if __name__ == "__main__":
+    run(keep_table)

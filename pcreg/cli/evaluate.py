@@ -6,11 +6,13 @@
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=system seeds=[0]
     pcreg evaluate data=kitti --help        # every setting KEY=VALUE, with the values of this command
 
-Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
-`out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
+Writes `records.jsonl` (one line per pair), `tables.json`, `table.md`, `table.tex`, `report.html` and
+`config.yaml` to `out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
 """
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -161,10 +163,11 @@ def _plain(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _write(folder: Path, scored: list[dict[str, Any]], setup: Setup) -> str:
-    """Write table.md and table.tex; returns what the console shows."""
+    """Write table.md, table.tex and tables.json; returns what the console shows."""
     words, found = caption(scored, setup), tables(scored, setup)
     shown = "\n\n".join([f"# {setup.title}", words, *(table.markdown() for table in found)])
     scenes = [per_scene(scored, setup, samples) for samples in setup.protocol.samples]
     write_text(folder / "table.md", "\n\n".join([shown, *(table.markdown() for table in scenes)]) + "\n")
     write_text(folder / "table.tex", "\n\n".join(table.latex(words) for table in [*found, *scenes]) + "\n")
+    write_text(folder / "tables.json", json.dumps([asdict(table) for table in [*found, *scenes]], indent=1))
     return shown

@@ -1,17 +1,15 @@
-"""Fit the confidence model on simulated scans, and measure its calibration.
+"""Fit the confidence model on simulated scans.
 
     python -m pcreg.training.judge simulated --out answers.npz [--scenes 30] [--places indoor]
     python -m pcreg.training.judge 3dmatch ROOT --out real.npz [--true 100] [--unrelated 50]
     python -m pcreg.training.judge folder SCANS --out real.npz
     python -m pcreg.training.judge fit answers.npz ... [--without TERM ...]
-    python -m pcreg.training.judge check real.npz ... [--model FILE]
 
 The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
 write the values of all hypotheses: pairs that overlap, clouds of different scenes, of rooms with the same
 furniture, of other places of one scene, clouds against mirror images, and motions beside the truth. `fit`
-writes verdict.safetensors. `check` answers each pair with the likeliest hypothesis, compares the confidences
-with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and
-0.3 m indoors, within 5 degrees and 2 m outdoors.
+writes verdict.safetensors. A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m
+outdoors. `benchmarks/confidence.py` holds the answers against the truth.
 """
 
 import argparse
@@ -39,11 +37,7 @@ from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import (
-    MAX_DEVIATIONS,
-    MIN_CONFIDENCE,
-    ConfidenceModel,
-)
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS, ConfidenceModel
 from pcreg.registration.judge.confidence_terms import TERMS
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
@@ -109,19 +103,16 @@ def main() -> None:
             ask.add_argument(f"--{kind}", type=int, default=share, help="questions of this kind")
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--workers", type=int)
-    for verb, name in (("fit", "--out"), ("check", "--model")):
-        verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
-        verbs.choices[verb].add_argument(name, type=Path, default=WEIGHTS / "verdict.safetensors")
-    names = [term.name for term in TERMS]
-    verbs.choices["fit"].add_argument("--without", nargs="+", choices=names, default=(), help="terms")
+    fitted, names = verbs.add_parser("fit"), [term.name for term in TERMS]
+    fitted.add_argument("answers", type=Path, nargs="+")
+    fitted.add_argument("--out", type=Path, default=WEIGHTS / "verdict.safetensors")
+    fitted.add_argument("--without", nargs="+", choices=names, default=(), help="terms")
     options = made.parse_args()
     if options.verb == "fit":
         torch.set_num_threads(1)  # layers of 16 units: threads would wait for one another
         found = Answers.load(*options.answers)
         fit(found, options.out, without=[names.index(name) for name in options.without])
         print(f"{options.out}: fitted to the answers to {len(found.kind)} questions")
-    elif options.verb == "check":
-        report(Answers.load(*options.answers), ConfidenceModel.load(options.model.read_bytes()))
     else:
         collect(options)
 
@@ -233,25 +224,6 @@ def _log_odds(layers: Layers, x: Tensor) -> Tensor:
         upwards, downwards = (x @ softplus(w) + b).chunk(2, -1)
         x = torch.cat([softplus(upwards), -softplus(-downwards)], -1)
     return (x @ softplus(weights) + biases)[..., 0]
-
-
-def report(answers: Answers, model: ConfidenceModel) -> None:
-    """Print what is accepted, by data set and kind, and how well confidences fit."""
-    confidence, right = answered(answers, model)
-    groups = np.char.add(np.char.add(answers.data, ", "), answers.kind)
-    print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
-    for group in [*dict.fromkeys(groups.tolist()), "all"]:
-        rows = (groups == group) | (group == "all")
-        columns = []
-        for some in (rows & right, rows & ~right):
-            accepted = confidence[some] >= MIN_CONFIDENCE
-            share = f"({100 * accepted.mean():5.1f} %)" if some.any() else " " * 9
-            columns.append(f"{some.sum():7} {accepted.sum():8} {share}")
-        print(f"{group:44} {rows.sum():6} {'   '.join(columns)}")
-    print(f"expected calibration error {calibration_error(confidence, right):.3f}")
-    print("answers confidence  right")
-    for number, mean, share in reliability(confidence, right):
-        print(f"{number:7} {mean:10.3f} {share:6.3f}")
 
 
 def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """The benchmarks run on small inputs and keep what they measured."""
 
+import io
 import json
 import runpy
 import shutil
@@ -64,26 +65,17 @@ def test_network(run):
     assert all(float(row["both"].replace(",", "")) > 0 for row in rows)
 
 
-def test_training(run, folder):
-    assert run("training.py", "losses", "a.json", "--steps=2") == 0
-    first, second = json.loads((folder / "a.json").read_text())
-    for last, status in ((second, 0), (second * 1.001, 1)):
-        (folder / "b.json").write_text(json.dumps([first, last]))
-        assert run("compare.py", "losses", "a.json", "b.json") == status
-
-
 @pytest.fixture
 def pair(folder, room) -> list[str]:
     """The files of two scans of a room."""
     write_ply(folder / "source.ply", room.source)
     write_ply(folder / "target.ply", room.target)
-    (folder / "pairs.csv").write_text("source.ply,target.ply\n")
     return ["source.ply", "target.ply"]
 
 
 def test_register(run, pair):
     assert run("register.py", "pairs", "--pair", "room", *pair, "--device=cpu", "--repeat=1") == 0
-    assert [(row["descriptor"], row["clouds"]) for row in result("pairs-cpu.json")] == [
+    assert [(row["descriptor"], row["clouds"]) for row in result("pairs.json")] == [
         ("FCGF", "room"),
         ("FPFH", "room"),
     ]
@@ -101,20 +93,22 @@ def test_every_way_is_held_against_the_truth(run, pair, room):
     assert float(rows[3]["scale off by, %"]) < 2
 
 
-def test_answers_are_frozen_and_compared(run, pair, capsys):
-    for name in ("a.json", "b.json"):
-        assert run("compare.py", "freeze", "pairs.csv", name) == 0
-    assert run("compare.py", "answers", "a.json", "b.json") == 0
-    answers = json.loads(Path("b.json").read_text())
-    (answer,) = answers.values()
-    answer["T_target_source"][0][3] += 1e-5
-    answer["confidence"] -= 0.01
-    Path("b.json").write_text(json.dumps(answers))
-    capsys.readouterr()
-    assert run("compare.py", "answers", "a.json", "b.json") == 1
-    printed = capsys.readouterr().out
-    assert "confidence" in printed
-    assert printed.endswith(f"{1 + answer['registered']} differences\n")
+def test_tables_of_runs_have_a_row_per_way_to_average(run, pair, room):
+    truth = " ".join(map(str, room.T_target_source.ravel()))
+    Path("pairs.txt").write_text(f"source.ply target.ply {truth}\n")
+    columns = ["RR 0.3 m / 15 deg %", "accepted"]
+    settings = ["data=folder", "data.root=.", "protocol=system", "seeds=[0]"]
+    words = ["--run", "room", "limit=1", "--settings", *settings, "--columns", *columns]
+    assert run("lists.py", *words, "--workers", 1) == 0
+    assert result("lists.json") == [
+        {"list": "room", "": "all pairs pooled"} | dict.fromkeys(columns, "100.0") | {"accepted": "1"}
+    ]
+
+
+def test_a_table_in_markdown_is_kept(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("| | s |\n|---|---|\n| pcreg | 1.5 (2) |\n"))
+    assert run("report.py", "--out", "kept.json") == 0
+    assert json.loads(Path("kept.json").read_text())["rows"] == [["pcreg", "1.5 (2)"]]
 
 
 def test_few_scans_of_a_map_are_screened_each_with_each(run):
