@@ -19,7 +19,9 @@ class Index:
         if not self._on_gpu:
             self._tree = cKDTree(to_host(points), **(FEW if few else {}))
 
-    def query(self, queries: Array, k: int = 1, max_distance: float = np.inf) -> tuple[Array, Array]:
+    def query(
+        self, queries: Array, k: int | list[int] = 1, max_distance: float = np.inf
+    ) -> tuple[Array, Array]:
         """Metres and rows of the k nearest points closer than `max_distance` to queries (Q, 3).
 
         Both (Q, k), nearest first, or (Q,) for k = 1: float64 and int64. Where there are fewer, the distance
@@ -45,10 +47,4 @@ class Index:
             from pcreg.kernels.triton.points import k_nearest
 
             return k_nearest.kth_distance(queries, self.points, k, max_distance)
-        distance, _ = self._tree.query(
-            to_host(queries),
-            [k],
-            distance_upper_bound=max_distance,
-            workers=parallel.cores_for(len(queries)),
-        )
-        return like(distance[:, 0], self.points)
+        return self.query(queries, [k], max_distance)[0][:, 0]  # SciPy's, of the k-th alone

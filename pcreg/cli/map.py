@@ -57,18 +57,14 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
     options = parser.parse_args(arguments)
     if options.out is parser.get_default("out"):
-        options.out = next((Path(name) for name in options.scans if _graph(name).is_file()), options.out)
+        maps = (Path(name) for name in options.scans if Path(name, "graph.json").is_file())
+        options.out = next(maps, options.out)
     return shared.run(options, _run)
-
-
-def _graph(folder: str) -> Path:
-    """The file of the scans and pairs of a map."""
-    return Path(folder) / "graph.json"
 
 
 def scans_of(name: str) -> list[str]:
     """The scans of a map by its folder; another name or pattern by itself."""
-    if not (graph := _graph(name)).is_file():
+    if not (graph := Path(name, "graph.json")).is_file():
         return [name]
     with refusing(f"{graph}: is damaged; name the scans", OSError, ValueError, KeyError, TypeError):
         return [scan["name"] for scan in json.loads(graph.read_text())["scans"]]

@@ -87,16 +87,11 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError("--units is given twice, and the files of a batch have one unit; give it once")
 
 
-def _prior(options: argparse.Namespace) -> Prior:
-    """The prior of --gravity, --near and --within; InputError for one that cannot be used."""
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     up = options.gravity
     near = read_motion(options.near) if options.near else None
     within = tuple(options.within) if options.within else None
-    return Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
-
-
-def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    prior = _prior(options)
+    prior = Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
     _check_search(options)
     pair.check(options)
     return (_batch if options.batch else pair.run)(options, stdout, prior=prior)

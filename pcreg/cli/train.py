@@ -6,8 +6,8 @@
 Run again, the same command continues from the last checkpoint in `out`.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -47,20 +47,14 @@ def train(cfg: DictConfig) -> dict[str, float]:
         raise InputError(
             f"interpolation={cfg.interpolation}: is between the weights=... to start from; name them"
         )
-    device = choose_device(cfg.device)
-    with _one_core_left(), init_distributed(device) as ranks:
-        return _train(cfg, ranks)
-
-
-@contextmanager
-def _one_core_left() -> Iterator[None]:
-    """PyTorch on all cores but one, which loaders have, whatever `workers` is: sums depend on the number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, before - 1))
+    device, threads = choose_device(cfg.device), torch.get_num_threads()
+    # All cores but one, which loaders have, whatever `workers` is: sums depend on the number
+    torch.set_num_threads(max(1, threads - 1))
     try:
-        yield
+        with init_distributed(device) as ranks:
+            return _train(cfg, ranks)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
 
 
 def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:

@@ -97,11 +97,6 @@ def rows(records: Sequence[Row], samples: int | None, seed: int) -> list[Row]:
     ]
 
 
-def all_trials_have(records: Sequence[Row], key: str) -> bool:
-    """True if every trial of the records has this key."""
-    return all(key in trial for record in records for trial in record["trials"])
-
-
 def column(scored: Sequence[Row], key: str) -> np.ndarray:
     """Values (P,) of a key, NaN where it is None: it fails every gate."""
     return np.array([np.nan if row[key] is None else row[key] for row in scored], dtype=np.float64)

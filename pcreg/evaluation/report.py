@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcreg.evaluation import metrics
-from pcreg.evaluation.protocol import Setup, caption
+from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.tables import Records, per_scene, tables
 from pcreg.evaluation.trial import TAU_FACTORS
 from pcreg.geometry.se3 import transform
@@ -94,7 +94,7 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
     """All charts by title, as SVG: recall against thresholds, success against overlap."""
     draw = {
-        "Recall against thresholds": (4 if metrics.all_trials_have(records, "IR") else 2, _recall_curves),
+        "Recall against thresholds": (4 if isinstance(setup.protocol, Protocol) else 2, _recall_curves),
         "Success against overlap": (1, _overlap),
     }
     return {title: _drawn(count, partial(fill, records, setup)) for title, (count, fill) in draw.items()}

@@ -87,8 +87,7 @@ def tables(records: Records, setup: Setup) -> list[Table]:
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
     found += [_errors(records, setup)] if setup.protocol.gates else []
-    has_verdicts = metrics.all_trials_have(records, "registered")
-    return [*found, _wrongly_accepted(records, setup)] if has_verdicts else found
+    return found if isinstance(setup.protocol, Protocol) else [*found, _wrongly_accepted(records, setup)]
 
 
 def measured(

@@ -13,12 +13,11 @@ from pcreg.features.base import Description
 from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet
-from pcreg.models.weights_file import read_architecture, read_weights
+from pcreg.models.weights_file import read_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from pcreg.kernels.triton.launch import Compilation
     from pcreg.models.resunet import ResUNet
     from pcreg.models.torch_inference import TorchInference
 
@@ -121,16 +120,6 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
 
         compile_kernels(stored.architecture, device)
     return network_of(stored)
-
-
-def compile_for(weights: str | Path | None, device: str) -> "Compilation":
-    """Begin to compile for a GPU the kernels of networks with the architecture of these weights.
-
-    Without a file, of the shipped weights; InputError if they are missing.
-    """
-    from pcreg.models.torch_inference import compile_kernels  # PyTorch takes a second to import
-
-    return compile_kernels(read_architecture(weights or WEIGHTS), device)
 
 
 def check_scales(scales: Sequence[float]) -> tuple[float, ...]:

@@ -4,11 +4,9 @@ A network of ours has no unit of length, so its weights serve at any voxel size.
 and streets seen by LiDARs each have a usual one, at which the training saw them.
 """
 
-import math
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 WEIGHTS = Path(str(files("pcreg.weights"))) / "fcgf.safetensors"
 ROOM_VOXEL, STREET_VOXEL = 0.05, 0.3  # metres
@@ -18,17 +16,10 @@ MIN_OUTDOOR_VOXEL, MIN_OUTDOOR_EXTENT = 0.1, 10.0
 MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and the usual one
 
 
-class Size(NamedTuple):
-    """Size of clouds."""
-
-    voxel: float  # metres, that suits them by themselves
-    extent: float = math.inf  # metres
-
-    @property
-    def usual_voxel(self) -> float:
-        """The usual voxel size of such clouds in metres."""
-        is_outdoor = self.voxel >= MIN_OUTDOOR_VOXEL and self.extent >= MIN_OUTDOOR_EXTENT
-        return STREET_VOXEL if is_outdoor else ROOM_VOXEL
+def usual_voxel(voxel: float, extent: float) -> float:
+    """The usual voxel size, metres, of clouds of an extent in metres that suit `voxel` by themselves."""
+    is_outdoor = voxel >= MIN_OUTDOOR_VOXEL and extent >= MIN_OUTDOOR_EXTENT
+    return STREET_VOXEL if is_outdoor else ROOM_VOXEL
 
 
 def scales(usual: float, sizes: Sequence[float]) -> list[float]:

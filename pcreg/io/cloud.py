@@ -4,6 +4,7 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 """
 
 import glob
+import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -88,7 +89,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         InputError: The file is missing, of another format, empty, truncated or damaged, or the package for
             its format is not installed.
     """
-    path = expanded(path)
+    path = Path(os.path.expanduser(path))
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
@@ -111,14 +112,6 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     if viewpoint is not None and viewpoint.ndim == 2:
         viewpoint = cloud.viewpoints_of_points(viewpoint, str(path))
     return replace(cloud, viewpoint=viewpoint)
-
-
-def expanded(path: str | Path) -> Path:
-    """Path with `~` as the home folder, if there is one of that name."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

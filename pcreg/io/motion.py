@@ -1,6 +1,7 @@
 """Motions and poses in files."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import rigid_motion, se3
-from pcreg.io.cloud import expanded
 from pcreg.runtime.errors import InputError, refusing
 
 # Of the entries of R R^T from the identity. Rotations of the published pair lists of 3DMatch, products of
@@ -23,7 +23,7 @@ def read_motion(path: str | Path) -> np.ndarray:
     comments after `#` are allowed. A result.json of `pcreg register` is read, too.
     """
     try:
-        text = expanded(path).read_text(encoding="utf-8")
+        text = Path(os.path.expanduser(path)).read_text(encoding="utf-8")
         if text.lstrip().startswith("{"):
             matrix = json.loads(text)["T_target_source"]
         else:

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pcreg.features.base import Descriptor
-from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
@@ -176,7 +175,7 @@ def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
     if registrar.voxel is not None:
         return registrar.voxel
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
-    return registrar.usable(Size(own, max(file.extent for file in files)))[0]
+    return registrar.usable(own, max(file.extent for file in files))[0]
 
 
 def _described(

@@ -49,8 +49,7 @@ class Retrieval:
     @cached_property
     def likeness(self) -> np.ndarray:
         """Similarity of the global descriptors of each two scans, (n, n)."""
-        described = GlobalDescriptor.learned(self.keypoints)
-        whole = np.stack([described.describe(keypoints) for keypoints in self.keypoints])
+        whole = GlobalDescriptor.learned(self.keypoints).whole
         return whole @ whole.T
 
     def candidates(self) -> list[tuple[int, int]]:
@@ -78,8 +77,8 @@ class Retrieval:
         for smaller, larger in map_pairs(component, inliers):
             others = np.flatnonzero(component == larger).tolist()
             for row in np.flatnonzero(component == smaller).tolist():
-                left = [other for other in others if (row, other) not in inliers]
-                chosen |= self._most_alike(row, np.array(left, dtype=np.int64))
+                if left := [other for other in others if (row, other) not in inliers]:
+                    chosen |= self._most_alike(row, np.array(left))
         return sorted(chosen)
 
     def _most_alike(self, row: int, others: np.ndarray) -> set[tuple[int, int]]:

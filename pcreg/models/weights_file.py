@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -93,8 +92,13 @@ def read_weights(path: str | Path) -> StoredWeights:
     Raises:
         InputError: The file is missing, damaged or of another kind, or a number in it is not finite.
     """
+    from safetensors import SafetensorError, safe_open
+
     path = found(path)
-    with _opened(path) as file:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
+    damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
+    with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
@@ -107,14 +111,6 @@ def read_weights(path: str | Path) -> StoredWeights:
     return StoredWeights(path, _architecture(path, metadata), tensors)
 
 
-def read_architecture(path: str | Path) -> Architecture:
-    """Read the architecture alone; InputError as for `read_weights`."""
-    path = found(path)
-    with _opened(path) as file:
-        metadata = file.metadata() or {}
-    return _architecture(path, metadata)
-
-
 def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
     """First 16 digits of the SHA-256 over the names and numbers of tensors."""
     digest = hashlib.sha256()
@@ -122,18 +118,6 @@ def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(tensor))
     return digest.hexdigest()[:16]
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a file by safetensors, whose errors become InputError within, too."""
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
-    damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
-    with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:
-        yield file
 
 
 def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:

@@ -22,7 +22,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import record_of
-from pcreg.runtime.errors import InputError, attempted, unless_unusable
+from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -144,7 +144,7 @@ class Work:
     def describe(self, item: tuple[int, Pair]) -> None:
         """Describe one side of a pair at the scale that is tried first; `register` reports errors."""
         side, clouds = item[0], self.clouds(item[1])
-        unless_unusable(lambda: clouds[side].at(next(self.registrar.scales(*clouds)).descriptor))
+        attempted(lambda: clouds[side].at(next(self.registrar.scales(*clouds)).descriptor))
 
     def register(self, pair: Pair) -> dict[str, Any]:
         """The record of a pair."""

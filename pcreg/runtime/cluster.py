@@ -50,7 +50,11 @@ def executor_at(address: str, device: str) -> Iterator[Executor]:
         if not workers or max(worker["nthreads"] for worker in workers) > 1:
             found = "has workers with several threads" if workers else "has 0 workers"
             raise InputError(f"{address}: {found}; start them with `dask worker {address} --nthreads 1`")
-        _check_code(client, address)
+        # An exception of what unpickles there, such as ModuleNotFoundError
+        with refusing(f"{address}: a worker cannot run pcreg ({{error}}); install it there", Exception):
+            theirs = set(client.run(code_fingerprint, ".").values())
+        if theirs != {code_fingerprint(".")}:
+            raise InputError(f"{address}: a worker has another version of pcreg; install this one there")
         machines = [worker["host"] for worker in workers]
         client.register_plugin(Share(0 if device == "cpu" else max(map(machines.count, machines))))
         try:
@@ -67,12 +71,3 @@ async def _connect(address: str) -> None:
     """Reach the address once; OSError or ValueError where that fails."""
     arguments = Security().get_connection_args("client")
     await (await connect(address, timeout=MAX_SECONDS, **arguments)).close()
-
-
-def _check_code(client: Client, address: str) -> None:
-    """Raise InputError unless all workers run the code of this process."""
-    # An exception of what unpickles there, such as ModuleNotFoundError
-    with refusing(f"{address}: a worker cannot run pcreg ({{error}}); install it there", Exception):
-        theirs = set(client.run(code_fingerprint, ".").values())
-    if theirs != {code_fingerprint(".")}:
-        raise InputError(f"{address}: a worker has another version of pcreg; install this one there")

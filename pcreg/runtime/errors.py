@@ -46,8 +46,3 @@ def attempted(compute: Callable[[], Result]) -> tuple[Result | None, str]:
         raise
     except InputError as error:
         return None, str(error)
-
-
-def unless_unusable(compute: Callable[[], Result]) -> Result | None:
-    """The result of a call; None if it raises InputError, as by `attempted`."""
-    return attempted(compute)[0]

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from pcreg.arrays import every_nth
+from pcreg.geometry.overlap import distances_to
 from pcreg.geometry.se3 import se3, transform
 from pcreg.io.cloud import Cloud, write_ply
 from pcreg.registration.result import Registration
 from pcreg.runtime.files import replacing, write_text
 from pcreg.runtime.progress import Clock
-from pcreg.viz.overview import SOURCE, TARGET, byte, overview, residuals, shown, upright
+from pcreg.viz.overview import SOURCE, TARGET, byte, overview, shown, upright
 
 MAX_ALIGNED_POINTS = 5_000_000  # of each cloud in aligned.ply: 270 MB, which viewers still open
 MAX_LINES = 400  # of matches; more hide the clouds
@@ -45,7 +46,9 @@ def write(
     paths = [folder / "result.json", folder / "aligned.ply"]
     write_text(paths[0], json.dumps(record, indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
-    write_aligned(paths[1], source, target, registration.T_target_source)
+    some, others = (every_nth(points, MAX_ALIGNED_POINTS) for points in (source, target))
+    colors = np.repeat(np.array([byte(SOURCE), byte(TARGET)]), [len(some), len(others)], axis=0)
+    write_ply(paths[1], np.concatenate([transform(registration.T_target_source, some), others]), colors)
     clock.lap("write")
     title = f"{_drawn(record['source'])} to {_drawn(record['target'])}: {registration.verdict}"
     if picture:
@@ -72,16 +75,6 @@ def _drawn(file: str) -> str:
     return os.fsencode(Path(file).name).decode("utf-8", "replace")
 
 
-def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
-    """Both clouds (N, 3), (M, 3) as one in the target's frame: source orange, target blue.
-
-    Of a cloud of more than five million points every n-th is written, so that no more than that are.
-    """
-    source, target = (every_nth(points, MAX_ALIGNED_POINTS) for points in (source, target))
-    colors = np.repeat(np.array([byte(SOURCE), byte(TARGET)]), [len(source), len(target)], axis=0)
-    write_ply(path, np.concatenate([transform(T_target_source, source), target]), colors)
-
-
 def viewer(
     source: np.ndarray,
     target: np.ndarray,
@@ -97,7 +90,7 @@ def viewer(
     """
     source, target = shown(source), shown(target)
     limit = 2 * registration.voxel
-    distance = residuals(source, target, registration.T_target_source, limit)
+    distance = distances_to(target, source, registration.T_target_source, limit)
     distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
     T_page_target = upright(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs

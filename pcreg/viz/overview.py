@@ -29,7 +29,6 @@ LIMIT_PIXELS = 18  # of a section, for the largest distance that is coloured
 MARGIN = 3 * np.array([[-1], [1]])  # around the overlap, in such distances
 MAX_FILL = 0.2  # of a section; a floor or a wall along it says little
 VIEW_SLOPE = 1.2  # of the edges of a depth camera's view
-MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
 GREY = (89, 89, 89)  # of words
 NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
 # Nine colours, evenly spaced: importing matplotlib for them takes half a second
@@ -51,7 +50,7 @@ def overview(
     metres. Three sections below are at a scale where half of the limit shows.
     """
     source, target = parallel.each(shown, (source, target))
-    distance = residuals(source, target, T_target_source, limit)
+    distance = distances_to(target, source, T_target_source, limit)
     view = upright(target)
     before, after, target = (
         transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
@@ -133,13 +132,6 @@ def shown(points: np.ndarray) -> np.ndarray:
     low, high = middle_box(points)
     far = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
     return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
-
-
-def residuals(
-    source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
-) -> np.ndarray:
-    """Metres (N,) from the moved source to the nearest target points; inf from `limit`."""
-    return distances_to(every_nth(target, MAX_TARGET_POINTS), source, T_target_source, limit)
 
 
 def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:

@@ -32,8 +32,6 @@ def read_off(path: Path) -> np.ndarray:
             raise InputError(f"{path}: is a binary .off, which is not read; write it as text")
         vertices = int((counts or _take_line(file)).split()[0])
         check_size(path, MIN_ROW_BYTES * vertices, path.stat().st_size - file.tell() + 1)
-        if vertices == 0:
-            return np.empty((0, 3))
         rows = np.loadtxt(file, ndmin=2, max_rows=vertices, usecols=(0, 1, 2))
     return check_count(path, rows, vertices)
 

@@ -114,8 +114,6 @@ def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Elemen
     """Vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
     min_row_bytes = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
     check_size(path, sum(each.count for each in before) + vertex.count * min_row_bytes, left + 1)
-    if vertex.count == 0:
-        return np.empty((0, 3))
     for _ in range(sum(element.count for element in before)):
         file.readline()
     columns = [list(vertex.properties).index(axis) for axis in "xyz"]

@@ -38,8 +38,6 @@ def read_pts(path: Path) -> np.ndarray:
         file.readline()
         # The last line may not end
         check_size(path, MIN_ROW_BYTES * points, path.stat().st_size - file.tell() + 1)
-        if points == 0:
-            return np.empty((0, 3))
         rows = _rows(file, path)
     return check_count(path, rows, points)
 

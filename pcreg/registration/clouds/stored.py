@@ -11,7 +11,7 @@ import numpy as np
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.io.cloud import Cloud, expanded
+from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption, as_cloud
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -47,7 +47,7 @@ class CloudFile:
         """Read the cloud, note its frame or the error, and if `voxel` its voxel size, found on the device."""
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path, device=device)
-            found = expanded(self.path).stat()
+            found = os.stat(os.path.expanduser(self.path))
             state, size = (found.st_size, found.st_mtime_ns), {}
             if voxel:
                 size = {"voxel": cloud.voxel, "extent": cloud.extent}

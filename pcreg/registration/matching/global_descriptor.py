@@ -1,5 +1,6 @@
 """A descriptor of a whole scan: local ones around common centres (VLAD; Jegou et al., CVPR 2010)."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,10 +17,11 @@ ITERATIONS = 10
 
 @dataclass(frozen=True)
 class GlobalDescriptor:
-    """Centres, and the mean descriptor, of the scans to compare with."""
+    """Centres, and the descriptors, of the scans to compare with."""
 
     centres: np.ndarray  # (CENTRES, C) float32
     mean: np.ndarray  # (CENTRES * C,) float32
+    whole: np.ndarray  # (S, CENTRES * C) float32, a unit vector for each scan; the mean is taken off
 
     @staticmethod
     def learned(keypoints: Sequence[Keypoints]) -> "GlobalDescriptor":
@@ -28,13 +30,15 @@ class GlobalDescriptor:
         share = MAX_LEARNED_FEATURES // len(chosen)
         some = np.concatenate([every_nth(keypoints[row].features, share) for row in chosen])
         rng = np.random.default_rng(0)
-        centres, _ = kmeans2(some, min(CENTRES, len(some)), ITERATIONS, minit="++", rng=rng)
-        return GlobalDescriptor(
-            centres, np.mean([_vlad(each.features, centres) for each in keypoints], axis=0)
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a centre without features stays where it is
+            centres, _ = kmeans2(some, min(CENTRES, len(some)), ITERATIONS, minit="points", rng=rng)
+        found = np.stack([_vlad(each.features, centres) for each in keypoints])
+        mean = found.mean(0)
+        return GlobalDescriptor(centres, mean, _unit(found - mean))
 
     def describe(self, keypoints: Keypoints) -> np.ndarray:
-        """The descriptor (CENTRES * C,) of a scan, a unit vector; the mean of all scans is taken off."""
+        """The descriptor (CENTRES * C,) of a further scan."""
         return _unit(_vlad(keypoints.features, self.centres) - self.mean)
 
 

@@ -13,7 +13,7 @@ from pcreg.registration.judge.observability import observability
 from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
-from pcreg.runtime.errors import unless_unusable
+from pcreg.runtime.errors import attempted
 
 MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
@@ -105,7 +105,7 @@ def mirror_confidence(
     seed: int,
 ) -> float:
     """The confidence in one motion of the source, `described` as it is, with its first axis flipped."""
-    flipped = unless_unusable(lambda: _mirrored(scale, source, described))
+    flipped, _ = attempted(lambda: _mirrored(scale, source, described))
     if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
     # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it

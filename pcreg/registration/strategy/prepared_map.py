@@ -16,7 +16,7 @@ from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, unless_unusable
+from pcreg.runtime.errors import InputError, attempted
 
 STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
 RADIUS_VOXELS = 100.0  # of a region: a scan of 15,000 cells fits in, and scans of one sensor share them
@@ -41,11 +41,11 @@ class Regions:
         """Compare scans with at least one region."""
         self.regions = regions
         self.descriptor = GlobalDescriptor.learned([region.keypoints for region in regions])
-        self.whole = np.stack([self.descriptor.describe(region.keypoints) for region in regions])
 
     def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
         """Up to three regions in which the scan may lie, best first, and how many matches agree."""
-        alike = np.argsort(-(self.whole @ self.descriptor.describe(scan)), kind="stable")[:SCREENED]
+        likeness = self.descriptor.whole @ self.descriptor.describe(scan)
+        alike = np.argsort(-likeness, kind="stable")[:SCREENED]
         likely = [self.regions[row] for row in alike]
         inliers = parallel.each(lambda region: screen(scan, region.keypoints), likely)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
@@ -95,7 +95,7 @@ class PreparedMap:
 
 def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
     """Describe a region; None if too few points are left at this scale."""
-    return unless_unusable(lambda: Region(cloud, Keypoints.of(cloud.at(scale.descriptor), scale.voxel)))
+    return attempted(lambda: Region(cloud, Keypoints.of(cloud.at(scale.descriptor), scale.voxel)))[0]
 
 
 def _centres(points: np.ndarray, radius: float) -> np.ndarray:

@@ -1,15 +1,15 @@
 """The descriptor of a registrar, and the voxel sizes at which it describes clouds."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pcreg.features.base import Descriptor
-from pcreg.features.fcgf import FCGF, compile_for
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import WEIGHTS, Size, scales
+from pcreg.features.pretrained import WEIGHTS, scales, usual_voxel
 from pcreg.geometry.voxel_size import further_voxels
-from pcreg.io.cloud import expanded
 from pcreg.models.weights_file import read_weights
 from pcreg.registration.clouds.inputs import check_settings
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -50,7 +50,7 @@ class Scales:
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
-        self.weights = None if weights is None else expanded(weights)
+        self.weights = None if weights is None else Path(os.path.expanduser(weights))
         if descriptor == "fpfh" and self.own is None:
             require("fpfh", "descriptor fpfh")
         self._is_learned = self.own is None and descriptor == "fcgf"
@@ -67,9 +67,9 @@ class Scales:
             yield self.at(self.voxel)
             return
         own = float(max(parallel.each(lambda cloud: cloud.voxel, (source, target), self.device)))
-        size = Size(own, max(source.extent, target.extent))
-        yield self.at(self.usable(size)[0])
-        for voxel in self.usable(size, further_voxels(own, source.sample, target.sample))[1:]:
+        extent = max(source.extent, target.extent)
+        yield self.at(self.usable(own, extent)[0])
+        for voxel in self.usable(own, extent, further_voxels(own, source.sample, target.sample))[1:]:
             yield self.at(voxel)
 
     def at(self, voxel: float) -> SingleScaleRegistrar:
@@ -81,9 +81,12 @@ class Scales:
 
     @cached_property
     def _compilation(self) -> "Compilation | None":
-        """Kernels of the descriptors, which begin to be compiled for a GPU."""
-        has_kernels = self.device != "cpu" and self._is_learned
-        return compile_for(self.weights, self.device) if has_kernels else None
+        """Kernels of the descriptors, which begin to be compiled for a GPU; InputError without weights."""
+        if self.device == "cpu" or not self._is_learned:
+            return None
+        from pcreg.models.torch_inference import compile_kernels  # PyTorch takes a second to import
+
+        return compile_kernels(read_weights(self.weights or WEIGHTS).architecture, self.device)
 
     def wait_for_kernels(self) -> None:
         """Wait until the kernels are compiled: each process that shares the GPU would compile them again."""
@@ -97,12 +100,12 @@ class Scales:
             return self.own.fingerprint
         return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
-    def usable(self, size: Size, further: Sequence[float] = ()) -> Sequence[float]:
-        """The voxel sizes to describe clouds of this size at: its own, or near it, and `further` ones."""
-        sizes = [size.voxel, *further]
+    def usable(self, own: float, extent: float, further: Sequence[float] = ()) -> Sequence[float]:
+        """The voxel sizes to describe clouds of an extent at: their own, or near it, and `further` ones."""
+        sizes = [own, *further]
         if not self._is_learned:
             return sizes
-        return scales(size.usual_voxel if self.weights is None else self._learned.voxel, sizes)
+        return scales(usual_voxel(own, extent) if self.weights is None else self._learned.voxel, sizes)
 
     @cached_property
     def _learned(self) -> FCGF:

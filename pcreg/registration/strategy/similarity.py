@@ -36,7 +36,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import unless_unusable
+from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import Clock
 
 # Of the extent of the target, that the source may have; clouds that overlap by a third differ by up to 2
@@ -134,7 +134,7 @@ def proposed_scales(
         """The scale near a size; None if the source has too few points or matches."""
         enlarged = source.enlarged(size)
         viewpoint = Viewpoint(middle.viewpoint * (size / around), bool(middle.viewpoint_known))
-        here = unless_unusable(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
+        here, _ = attempted(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
         if here is None:
             return None
         points, partners = mutual_matches(here, there)

@@ -7,7 +7,7 @@ import pytest
 
 from pcreg.features import fcgf, pretrained
 from pcreg.features.fcgf import FCGF
-from pcreg.features.pretrained import Size, scales
+from pcreg.features.pretrained import scales, usual_voxel
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -22,10 +22,10 @@ def test_the_file_is_the_one_that_its_card_describes():
 
 @pytest.mark.parametrize(
     ("size", "voxel"),
-    [((0.05,), 0.05), ((0.1,), 0.3), ((0.3, 40), 0.3), ((0.05, 40), 0.05), ((0.2, 6), 0.05)],
+    [((0.05, np.inf), 0.05), ((0.1, np.inf), 0.3), ((0.3, 40), 0.3), ((0.05, 40), 0.05), ((0.2, 6), 0.05)],
 )
 def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
-    assert Size(*size).usual_voxel == voxel
+    assert usual_voxel(*size) == voxel
 
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):

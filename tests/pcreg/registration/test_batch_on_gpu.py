@@ -11,6 +11,7 @@ import torch
 
 from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_size import Sample
+from pcreg.models import torch_inference
 from pcreg.registration import batch
 from pcreg.registration.clouds import prepared, stored
 from pcreg.registration.registrar import Registrar, _of_process
@@ -35,7 +36,7 @@ def order(monkeypatch):
     waiting = SimpleNamespace(wait=lambda: done.append("compiled"))
     monkeypatch.setattr(prepared, "Sample", CountedSample)
     monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: waiting)
+    monkeypatch.setattr(torch_inference, "compile_kernels", lambda architecture, device: waiting)
     monkeypatch.setattr(
         scales_module, "FCGF", SimpleNamespace(load=lambda *of: done.append("loaded") or load_on(*of))
     )

@@ -9,6 +9,7 @@ import torch
 
 from pcreg.arrays import is_on_host, to_host
 from pcreg.io.cloud import write_ply
+from pcreg.models import torch_inference
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy import scales as scales_module
@@ -29,7 +30,7 @@ def on_torch(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)
     monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: None)
+    monkeypatch.setattr(torch_inference, "compile_kernels", lambda architecture, device: None)
     monkeypatch.setattr(scales_module, "FCGF", SimpleNamespace(load=load_on))
     yield lambda **settings: Registrar(**settings, device=TORCH)
     assert not refused, "".join(refused[0][-4:])

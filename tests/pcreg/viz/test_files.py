@@ -5,12 +5,13 @@ import json
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
-from pcreg.io.cloud import read_cloud
+from pcreg.io.cloud import Cloud, read_cloud
 from pcreg.registration.result import Registration
 from pcreg.viz import files
 from pcreg.viz.overview import MAX_DRAWN_POINTS, TARGET, byte
@@ -23,7 +24,8 @@ T = se3(rotation_about(np.array([0.2, 0.1, 1.0]), 70), np.array([4.0, -2.0, 1.0]
 
 
 def written(tmp_path, source, target):
-    files.write_aligned(tmp_path / "aligned.ply", source, target, FAR)
+    clouds, found = (Cloud(source), Cloud(target)), SimpleNamespace(T_target_source=FAR, verdict="right")
+    files.write(tmp_path, clouds, found, {"source": "a", "target": "b"}, picture=False)
     return read_cloud(tmp_path / "aligned.ply").points
 
 

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pcreg.geometry.overlap import distances_to
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.viz.overview import SOURCE, TARGET, overview, residual_colors, residuals, shown, upright
+from pcreg.viz.overview import SOURCE, TARGET, overview, residual_colors, shown, upright
 from pcreg.viz.render import ABOVE, BACKGROUND, FRONT, render
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
@@ -66,7 +67,7 @@ def test_bare_clouds_and_clouds_that_share_nothing_are_drawn(cloud, metres, tmp_
 def test_half_of_a_sheet_has_a_residual_and_the_other_is_grey():
     T = np.eye(4)
     T[0, 3], T[2, 3] = 0.5, 0.03
-    distance = residuals(SHEET, SHEET, T, 0.1)
+    distance = distances_to(SHEET, SHEET, T, 0.1)
     shared = SHEET[:, 0] <= 0.5
     np.testing.assert_allclose(distance[shared], 0.03, atol=0.01)
     assert np.isinf(distance[SHEET[:, 0] > 0.62]).all()
