@@ -130,7 +130,8 @@ def scaled_clouds(
 
 def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Tensor]:
     """Rows (N,) int64, for each cloud (N, 3), of the nearest of its points (M, 3) `sampled` by voxel."""
-    i, j = _within(clouds, sampled, 1.001 * 3**0.5 * voxel)
+    radius = 1.001 * 3**0.5 * voxel
+    i, j = radius_search(clouds.points, sampled.points, clouds.lengths, sampled.lengths, radius)
     squared = (clouds.points[i] - sampled.points[j]).square().sum(1)
     minimum = squared.new_full((len(clouds.points),), torch.inf).scatter_reduce(0, i, squared, "amin")
     nearest = squared == minimum[i]
@@ -141,7 +142,7 @@ def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Ten
 
 def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tensor]:
     """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows at most `radius` from each other."""
-    i, j = _within(sources, targets, radius)
+    i, j = radius_search(sources.points, targets.points, sources.lengths, targets.lengths, radius)
     cloud = sources.cloud[i]
     local = torch.stack([i - sources.first[cloud], j - targets.first[cloud]], 1)
     return list(local.split(counts_of_sorted(cloud, len(sources.sizes)).tolist()))
@@ -151,8 +152,3 @@ def _sampled(clouds: Jagged, voxel: float) -> Tensor:
     """Rows (M,) int64 of one point per voxel of each cloud, in grids that begin at the clouds' origins."""
     origins = torch.zeros(len(clouds.sizes), 3, dtype=torch.float64, device=clouds.points.device)
     return grid_sample(clouds.points, clouds.lengths, voxel, origins)
-
-
-def _within(clouds: Jagged, others: Jagged, radius: float) -> tuple[Tensor, Tensor]:
-    """Rows (P,) of points of clouds and others, cloud by cloud, at a distance of at most `radius` metres."""
-    return radius_search(clouds.points, others.points, clouds.lengths, others.lengths, radius)

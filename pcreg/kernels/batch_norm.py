@@ -6,20 +6,17 @@ In inference a norm is a part of the convolution before it (pcreg.kernels.epilog
 import torch
 from torch import Tensor, nn
 
-from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups
 
 
 def batch_norm(
     features: Tensor,
     groups: RowGroups | PaddedRowGroups,
-    scale: Tensor,
-    shift: Tensor,
-    epsilon: float,
-    running: RunningStatistics,
+    norm: nn.BatchNorm1d,
     residual: Tensor | None = None,
     relu: bool = False,
 ) -> Tensor:
-    """Compute relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), differentiably.
+    """Compute relu(norm(features) + residual) in training, differentiably.
 
     On a GPU results and gradients repeat bit by bit, and there are no second derivatives.
 
@@ -27,10 +24,7 @@ def batch_norm(
         features: (N, C). Sums over them are float32, or float64 for float64.
         groups: Groups of rows; mean and variance are those of the rows of one group. Padded rows, which
             belong to no group, become zero and have no gradients.
-        scale: (C,) float32, like `shift`.
-        shift: (C,).
-        epsilon: Added to the variance.
-        running: Statistics to update in place with each group in turn.
+        norm: Of C channels; its running statistics are updated with each group in turn.
         residual: (N, C), or None for zeros.
         relu: Apply the relu.
 
@@ -44,13 +38,9 @@ def batch_norm(
     if features.is_cuda and features.dtype != torch.float64:
         from pcreg.kernels.triton.batch_norm import BatchNorm
 
-        return BatchNorm.apply(features, scale, shift, residual, groups, epsilon, running, relu)
-    mean, variance, count, momentum = running
-    parts = [
-        nn.functional.batch_norm(part, mean, variance, scale, shift, True, momentum, epsilon)
-        for part in groups.split(features)
-    ]
-    count += len(groups)
+        running = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
+        return BatchNorm.apply(features, norm.weight, norm.bias, residual, groups, norm.eps, running, relu)
+    parts = [norm(part) for part in groups.split(features)]
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
     if residual is not None:
         out = out + residual

@@ -22,19 +22,18 @@ def point_conv(
     features: Tensor,
     weight: Tensor,
     triplets: Triplets,
-    deterministic: bool = False,
     epilogue: Epilogue = NOTHING,
 ) -> Tensor:
     """Sum W[k] x[j] over all triplets (i, j, k) into row i; differentiable in features and weight, once.
 
-    Results and gradients repeat bit by bit. Autocast applies; torch.compile breaks its graph here.
+    Results and gradients repeat bit by bit. Autocast applies; torch.compile breaks its graph here. With
+    torch.use_deterministic_algorithms each row of the output is bit-equal to that of its cloud alone; small
+    clouds are slower on a GPU then.
 
     Args:
         features: (N_in, C), float16, bfloat16, float32 or float64.
         weight: (K, 1, C, M), of the dtype of the features unless autocast applies.
         triplets: With K kernel cells, from N_in rows to N_out.
-        deterministic: Make each row of the output bit-equal to that of its cloud alone. Small clouds are
-            slower on a GPU then.
         epilogue: What follows the convolution, for inference, without gradients.
 
     Returns:
@@ -57,8 +56,8 @@ def point_conv(
     if not differentiable:
         with torch.no_grad():
             weight = weight.to(features.dtype)
-            return _mvmr(features, weight, triplets, deterministic, epilogue)
-    return _PointConv.apply(features, weight, triplets, deterministic)
+            return _mvmr(features, weight, triplets, epilogue)
+    return _PointConv.apply(features, weight, triplets)
 
 
 def runs_by_tiles(triplets: Triplets, dtype: torch.dtype) -> bool:
@@ -70,11 +69,11 @@ class _PointConv(torch.autograd.Function):
     """Product and gradients, in the features' dtype; torch's dispatcher would be slower on small clouds."""
 
     @staticmethod
-    def forward(ctx, features, weight, triplets, deterministic):
+    def forward(ctx, features, weight, triplets):
         ctx.weight_dtype, weight = weight.dtype, weight.to(features.dtype)
         ctx.save_for_backward(features, weight)
-        ctx.triplets, ctx.deterministic = triplets, deterministic
-        return _mvmr(features, weight, triplets, deterministic)
+        ctx.triplets = triplets
+        return _mvmr(features, weight, triplets)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -85,23 +84,22 @@ class _PointConv(torch.autograd.Function):
             # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
             back = triplets if triplets.symmetric else triplets.transposed
             weight_t = triplets.symmetric.transposed_weight(weight.mT)
-            grad_features = _mvmr(grad_out, weight_t, back, ctx.deterministic)
+            grad_features = _mvmr(grad_out, weight_t, back)
         if ctx.needs_input_grad[1]:
             grad_weight = _vvor(features, grad_out, triplets, ctx.weight_dtype)
-        return grad_features, grad_weight, None, None
+        return grad_features, grad_weight, None
 
 
-def _mvmr(
-    features: Tensor, weight: Tensor, triplets: Triplets, deterministic: bool, epilogue: Epilogue = NOTHING
-) -> Tensor:
+def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
     if not runs_by_tiles(triplets, features.dtype):
         return epilogue.apply(plain_mvmr(features, weight, triplets))
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton import output_stationary
 
+    split = not torch.are_deterministic_algorithms_enabled()
     rows = triplets.j, triplets.tiles, triplets.n_out
-    return output_stationary.mvmr(aligned(features), weight, *rows, not deterministic, epilogue)
+    return output_stationary.mvmr(aligned(features), weight, *rows, split, epilogue)
 
 
 def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:

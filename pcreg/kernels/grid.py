@@ -51,6 +51,12 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     return _first_of_each(rows, member_of[rows], inside[rows])
 
 
+def sample_cloud(points: Tensor, size: float) -> Tensor:
+    """`grid_sample` of one cloud (N, 3), with cells counted from the origin of its frame."""
+    lengths = torch.full((1,), len(points), device=points.device)
+    return grid_sample(points, lengths, size, points.new_zeros(1, 3, dtype=torch.float64))
+
+
 def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
     """The row (R,) of each group (R,) with the lexicographically smallest position (R, 3)."""
     order = torch.arange(len(rows), device=rows.device)

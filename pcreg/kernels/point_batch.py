@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -59,15 +58,6 @@ class PointBatch:
         """The batch on `device`; the host does not wait for a GPU."""
         viewpoints = None if self.viewpoints is None else moved(self.viewpoints, device)
         return PointBatch(moved(self.points, device), moved(self.lengths, device), viewpoints)
-
-
-class RunningStatistics(NamedTuple):
-    """Averages of a norm over the groups that it has seen; changed in place."""
-
-    mean: Tensor  # (C,) float32
-    variance: Tensor  # (C,) float32, of n - 1
-    count: Tensor  # () int64, groups
-    momentum: float  # share of the newest group
 
 
 @dataclass(frozen=True)

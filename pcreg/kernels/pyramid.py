@@ -105,7 +105,9 @@ def search_at_once(
         radius = geometry.normal_radius
         near = Search(indices[0], places[0], clouds[0], radius, 1, radius, symmetric=True)
         (pairs,) = find_triplets([near])
-        normals = _normals(levels[0], rows, pairs.i.long(), pairs.j.long())
+        normals = [surface_normals(levels[0].points, batch.viewpoints, pairs.i.long(), pairs.j.long())]
+        for picked in rows:
+            normals.append(normals[-1][picked])
     if geometry.snap:  # the same order, of other coordinates
         edges = [2.0 ** (level + 1) for level in range(n_levels)]
         frames = _frames(PointBatch(places[0], batch.lengths), edges, 0.0)
@@ -160,14 +162,6 @@ def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
     own = moved(torch.tensor(edges, dtype=torch.float64), points.device)
     corners = torch.cat([torch.full_like(upper, lower), upper])
     return torch.cat([corners.expand(len(edges), 6), own[:, None]], 1)
-
-
-def _normals(batch: PointBatch, rows: list[Tensor], i: Tensor, j: Tensor) -> list[Tensor]:
-    """Normals (N, 3) of each level, from pairs i, j of the finest; `rows` are taken from the level before."""
-    normals = [surface_normals(batch.points, batch.viewpoints, i, j)]
-    for picked in rows:
-        normals.append(normals[-1][picked])
-    return normals
 
 
 def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[RowGroups, list[RowGroups]]:

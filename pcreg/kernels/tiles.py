@@ -35,12 +35,6 @@ class Tiles:
         return [self.source, self.shared_first, self.shared_size, self.tile_offsets]
 
     @staticmethod
-    def of_identity(rows: Tensor) -> "Tiles":
-        """Tiles of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
-        none = rows.new_zeros(-(-len(rows) // ROWS) + 1)
-        return Tiles(rows[None], none[:0].long(), none[:0], none, 0)
-
-    @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
         """Tiles of triplets sorted by k, i, j. Waits for the device, which computes Q and max_shared."""
         K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pcreg.kernels.cpu.conv import find_buckets, sort_triplets
 from pcreg.kernels.cpu.stencil import swap_height_axes
-from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.tiles import ROWS, Tiles
 
 
 class Symmetry(IntEnum):
@@ -83,7 +83,8 @@ class Triplets:
         """Connect each of n points to itself by one kernel cell: the convolution is a linear layer."""
         rows = torch.arange(n, dtype=torch.int32, device=device)
         triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, Symmetry.OPPOSITE)
-        triplets.take_tiles(Tiles.of_identity(rows))
+        none = rows.new_zeros(-(-n // ROWS) + 1)
+        triplets.take_tiles(Tiles(rows[None], none[:0].long(), none[:0], none, 0))
         return triplets
 
     def __len__(self) -> int:

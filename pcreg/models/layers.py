@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.point_batch import RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF
@@ -25,8 +25,7 @@ class PointConv(nn.Module):
 
     def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
         """features (N_in, C) -> (N_out, M)."""
-        deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(features, self.weight, triplets, deterministic, epilogue)
+        return point_conv(features, self.weight, triplets, epilogue)
 
 
 class FirstConv(PointConv):
@@ -43,12 +42,11 @@ class FirstConv(PointConv):
         features = counts.T.to(dtype, memory_format=torch.contiguous_format)
         if identity is None:
             return epilogue.apply(features @ self.weight.view(K, M))
-        deterministic = torch.are_deterministic_algorithms_enabled()
         # With aligned rows the kernel is compiled in a third of the time and needs fewer registers.
         spare = -K % ALIGNED_CHANNELS
         features = nn.functional.pad(features, (0, spare))
         weight = nn.functional.pad(self.weight.view(1, 1, K, M), (0, 0, 0, spare))
-        return point_conv(features, weight, identity, deterministic, epilogue)
+        return point_conv(features, weight, identity, epilogue)
 
 
 class ResidualBlock(nn.Module):
@@ -81,11 +79,9 @@ def normed_conv(
     In training each group of rows has its own statistics, and updates the running ones in turn.
     """
     if norm.training:
-        out, statistics = conv(features, triplets), (norm.running_mean, norm.running_var)
-        running = RunningStatistics(*statistics, norm.num_batches_tracked, norm.momentum)
-        return batch_norm(out, groups, norm.weight, norm.bias, norm.eps, running, residual, relu)
+        return batch_norm(conv(features, triplets), groups, norm, residual, relu)
     if not torch.is_grad_enabled():
-        return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
+        return conv(features, triplets, Epilogue(norm, residual=residual, relu=relu))
     out = norm(conv(features, triplets))
     if residual is not None:
         out = out + residual
@@ -99,9 +95,8 @@ def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: 
     """
     if identity is None:
         return torch.relu(layer(features)) if relu else layer(features)
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    epilogue = Epilogue(shift=layer.bias, relu=relu)
-    return point_conv(features, layer.weight.T[None, None], identity, deterministic, epilogue)
+    epilogue = Epilogue(bias=layer.bias, relu=relu)
+    return point_conv(features, layer.weight.T[None, None], identity, epilogue)
 
 
 def make_norm(channels: int) -> nn.BatchNorm1d:

@@ -63,15 +63,11 @@ class ResUNet(nn.Module):
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out)
 
-    def pyramid(self, batch: PointBatch, voxel: float | None = None) -> Pyramid:
-        """Build the pyramid of a batch of clouds with one point per `voxel`, in metres.
+    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
+        """Descriptors (N, out_channels) of a batch of clouds with one point per `voxel`, in metres.
 
         The default is the voxel size of the architecture. Clouds that are larger by a factor have the same
         descriptors with a voxel size larger by the same factor.
         """
         geometry = self.architecture if voxel is None else replace(self.architecture, voxel=voxel)
-        return Pyramid.build(batch, geometry)
-
-    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
-        """Descriptors (N, out_channels) of a batch of clouds, see `pyramid`."""
-        return self(self.pyramid(batch, voxel))
+        return self(Pyramid.build(batch, geometry))

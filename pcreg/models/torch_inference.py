@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pcreg.arrays import Array, Index, to_device
-from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.grid import sample_cloud
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
 from pcreg.models.resunet import ResUNet
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
 
 
+@cache
 def compile_kernels(
     architecture: Architecture, device: str, sizes: Sequence[Sequence[int]] = TYPICAL
 ) -> "Compilation":
@@ -30,11 +30,6 @@ def compile_kernels(
 
     `sizes` are those of `compile_ahead`.
     """
-    return _compilation(replace(architecture, voxel=1.0), device, tuple(sizes))
-
-
-@cache
-def _compilation(architecture: Architecture, device: str, sizes: Sequence[Sequence[int]]) -> "Compilation":
     make, cores = partial(undrawn, architecture), parallel.cores()
     return compile_ahead(make, architecture, torch.device(device), cores, sizes)
 
@@ -61,7 +56,7 @@ class TorchInference:
         with ONE_THREAD if self._device == "cpu" else nullcontext(), torch.inference_mode():
             cloud = self._there(points)
             places = torch.zeros_like(cloud) if viewpoints is None else self._there(viewpoints)
-            rows = [slice(None), *(_downsampled(cloud, scale * voxel) for scale in scales[1:])]
+            rows = [slice(None), *(sample_cloud(cloud, scale * voxel) for scale in scales[1:])]
             clouds = [cloud[kept] for kept in rows]
             batch = PointBatch.from_clouds(
                 [each / scale for each, scale in zip(clouds, scales, strict=True)],
@@ -76,12 +71,6 @@ class TorchInference:
     def _there(self, rows: Array) -> Tensor:
         # The rows have been read when this returns; the device is not waited for.
         return torch.as_tensor(rows).to(self._device, non_blocking=True)
-
-
-def _downsampled(points: Tensor, voxel: float) -> Tensor:
-    """Rows (M,) of points (N, 3), one per cell counted from the origin."""
-    lengths = torch.full((1,), len(points), device=points.device)
-    return grid_sample(points, lengths, voxel, points.new_zeros(1, 3))
 
 
 def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:

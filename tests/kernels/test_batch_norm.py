@@ -4,17 +4,25 @@ import pytest
 import torch
 
 from pcreg.kernels.batch_norm import batch_norm
-from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups
 from tests.kernels.clouds import DEVICE, ON_GPU
 
 KERNEL = pytest.importorskip("pcreg.kernels.triton.batch_norm", reason="no triton for this platform")
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-2}
 
 
-def running(C, dtype=torch.float32):
-    """Statistics that have seen something."""
-    values = torch.linspace(0.5, 2, C, dtype=dtype, device=DEVICE)
-    return RunningStatistics(values.clone(), values + 1, torch.tensor(3, device=DEVICE), 0.05)
+def norm_of(scale, shift):
+    """A norm that has seen something."""
+    norm = torch.nn.BatchNorm1d(len(scale), momentum=0.05, device=DEVICE, dtype=scale.dtype)
+    norm.weight, norm.bias = torch.nn.Parameter(scale.clone()), torch.nn.Parameter(shift.clone())
+    norm.running_mean[:] = torch.linspace(0.5, 2, len(scale), dtype=scale.dtype)
+    norm.running_var[:] = norm.running_mean + 1
+    norm.num_batches_tracked += 3
+    return norm
+
+
+def running(norm):
+    return norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +45,16 @@ def check(sizes, C, dtype, with_residual, relu):
     scale, shift = values(C, dtype=torch.float32), values(C, dtype=torch.float32)
     residual = values(N, C) if with_residual else None
     grad_out = values(N, C)
-    seen, expected_seen = (running(C, each) for each in (torch.float32, torch.float64))
+    norm = norm_of(scale, shift)
+    seen, definition = running(norm), norm_of(scale.double(), shift.double())
 
     inputs = [each if each is None else each.requires_grad_() for each in (features, scale, shift, residual)]
     out = KERNEL.BatchNorm.apply(*inputs, groups, 1e-5, seen, relu)
     given = [each for each in inputs if each is not None]
     grads = torch.autograd.grad(out, given, grad_out)
     exact = [each if each is None else each.detach().double().requires_grad_() for each in inputs]
-    expected = batch_norm(*_arguments(exact, groups, expected_seen, False))
+    exact[1:3] = definition.weight, definition.bias
+    expected = batch_norm(exact[0], groups, definition, exact[3])
     # Where rounding decides whether a relu lets a gradient pass, both shall say the same.
     mask = (out.detach() > 0).double() if relu else torch.ones_like(expected)
     expected_grads = torch.autograd.grad(
@@ -60,14 +70,9 @@ def check(sizes, C, dtype, with_residual, relu):
     ):
         assert value.dtype == own.dtype, name
         assert (value.double() - truth).norm() <= TOLERANCE[dtype] * (truth.norm() + 1), name
-    for value, truth in zip(seen, expected_seen, strict=True):
+    for value, truth in zip(seen, running(definition), strict=True):
         found, wanted = torch.as_tensor(value).double(), torch.as_tensor(truth).double()
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=0)
-
-
-def _arguments(inputs, groups, seen, relu):
-    features, scale, shift, residual = inputs
-    return features, groups, scale, shift, 1e-5, seen, residual, relu
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_padded_rows_change_nothing_and_become_zero(padding):
 
         given = with_padding(features, torch.nan), scale, shift, with_padding(residual, torch.nan)
         given[1].requires_grad_(), given[2].requires_grad_()
-        seen = running(C)
+        seen = running(norm_of(scale, shift))
         out = KERNEL.BatchNorm.apply(*given, groups, 1e-5, seen, True)
         gradients = torch.autograd.grad(out, given, with_padding(grad_out, torch.nan))
         return [out, *gradients, *seen[:3]]
@@ -115,27 +120,25 @@ def test_padded_rows_change_nothing_and_become_zero(padding):
 
 def test_of_several_groups_the_norm_is_that_of_each():
     """The CPU's path against torch's module, which sees one group after the other."""
-    sizes, module = (5, 3, 9), torch.nn.BatchNorm1d(4, momentum=0.3)
+    sizes, module, norm = (5, 3, 9), *(torch.nn.BatchNorm1d(4, momentum=0.3) for _ in range(2))
     features = torch.randn(17, 4, generator=torch.Generator().manual_seed(0))
-    seen = RunningStatistics(torch.zeros(4), torch.ones(4), torch.tensor(0), 0.3)
-    out = batch_norm(features, RowGroups(sizes), module.weight, module.bias, module.eps, seen)
+    out = batch_norm(features, RowGroups(sizes), norm)
     assert torch.equal(out, torch.cat([module(part) for part in features.split(sizes)]))
-    assert torch.equal(seen.mean, module.running_mean)
-    assert torch.equal(seen.variance, module.running_var)
-    assert torch.equal(seen.count, module.num_batches_tracked)
+    for found, wanted in zip(norm.buffers(), module.buffers(), strict=True):
+        assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize(
     ("sizes", "sentence"), [((5, 0), "two in each"), ((4, 1), "two in each"), ((2, 2), "are not 5 rows")]
 )
 def test_groups_that_cannot_be_are_refused(sizes, sentence):
-    vector = torch.ones(3)
     with pytest.raises(ValueError, match=sentence):
-        batch_norm(torch.zeros(5, 3), RowGroups(sizes), vector, vector, 1e-5, running(3))
+        batch_norm(torch.zeros(5, 3), RowGroups(sizes), torch.nn.BatchNorm1d(3))
 
 
 def test_a_norm_of_what_is_not_a_number_is_none():
     features, vector = torch.ones(4, 3, device=DEVICE), torch.ones(3, device=DEVICE)
     features[1, 1] = torch.nan
-    out = KERNEL.BatchNorm.apply(features, vector, vector, None, RowGroups((4,)), 1e-5, running(3), True)
+    seen = running(norm_of(vector, vector))
+    out = KERNEL.BatchNorm.apply(features, vector, vector, None, RowGroups((4,)), 1e-5, seen, True)
     assert out.isnan().any(0).tolist() == [False, True, False]

@@ -16,7 +16,7 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime import driver
 
 from pcreg.kernels import conv, warmup
-from pcreg.kernels.point_batch import RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import batch_norm, blocks, launch, output_stationary, weight_gradient
 from pcreg.kernels.triton.launch import Compilation, collected_launches
@@ -39,7 +39,7 @@ with collected_launches() as others:
     triplets, weight = Triplets.identity(64, rows.device), torch.zeros(1, 1, 32, 32)
     weight_gradient.vvor(rows, rows, triplets, torch.float32)
     vector = torch.zeros(32)
-    running = RunningStatistics(vector, vector, torch.tensor(0), 0.1)
+    running = vector, vector, torch.tensor(0), 0.1
     arguments = rows, vector, vector, rows, RowGroups((64,)), 1e-5, running, True
     batch_norm.BatchNorm.apply(*arguments).sum().backward()
     for dtype in (torch.float32, torch.bfloat16):

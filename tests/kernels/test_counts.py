@@ -54,9 +54,9 @@ def test_the_first_convolution_ends_with_its_epilogue_either_way():
     points, lengths = random_batch([60, 40])
     counts = counted(points, lengths, 0.1, 5, 0.3)
     layer = FirstConv(6, 5)
-    epilogue = Epilogue(shift=torch.randn(6), residual=torch.randn(len(points), 6), relu=True)
+    epilogue = Epilogue(bias=torch.randn(6), residual=torch.randn(len(points), 6), relu=True)
     with torch.no_grad():
-        wanted = torch.relu(layer(counts, None) + epilogue.shift + epilogue.residual)
+        wanted = torch.relu(layer(counts, None) + epilogue.bias + epilogue.residual)
         torch.testing.assert_close(layer(counts, None, epilogue), wanted)
         identity = Triplets.identity(len(points), points.device)
         torch.testing.assert_close(layer(counts, identity, epilogue), wanted)

@@ -31,9 +31,9 @@ def epilogues(N, M, dtype):
         norm.running_var.copy_(scale.square() + 0.1)
     residual = values(N, M, dtype=dtype, seed=4)
     return {
-        "norm": Epilogue.of_norm(norm.eval(), None, False),
-        "norm, residual, relu": Epilogue.of_norm(norm.eval(), residual, True),
-        "bias, relu": Epilogue(shift=shift, relu=True),
+        "norm": Epilogue(norm.eval()),
+        "norm, residual, relu": Epilogue(norm.eval(), residual=residual, relu=True),
+        "bias, relu": Epilogue(bias=shift, relu=True),
         "residual": Epilogue(residual=residual),
     }
 
@@ -81,7 +81,7 @@ def test_identity_triplets_make_a_linear_layer(by_triton, n):
     layer = torch.nn.Linear(9, 5).to(DEVICE)
     features = values(n, 9)
     identity = Triplets.identity(n, features.device)
-    out = point_conv(features, layer.weight.T[None, None], identity, epilogue=Epilogue(shift=layer.bias))
+    out = point_conv(features, layer.weight.T[None, None], identity, epilogue=Epilogue(bias=layer.bias))
     torch.testing.assert_close(out, layer(features), rtol=1e-5, atol=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_identity_triplets_make_a_linear_layer(by_triton, n):
     ("wrong", "sentence"),
     [
         ({"residual": torch.zeros(1, 8)}, r"residual is \(1, 8\)"),
-        ({"shift": torch.zeros(7)}, r"vector of the epilogue is \(7,\)"),
+        ({"bias": torch.zeros(7)}, r"vector of the epilogue is \(7,\)"),
     ],
 )
 @torch.no_grad()
@@ -99,11 +99,7 @@ def test_epilogues_that_do_not_fit_are_refused(wrong, sentence):
         point_conv(features, torch.zeros(27, 1, 4, 8), triplets, epilogue=Epilogue(**wrong))
 
 
-def test_half_given_epilogues_and_those_with_gradients_are_refused():
-    with pytest.raises(ValueError, match="together"):
-        Epilogue(mean=torch.zeros(3))
-    with pytest.raises(ValueError, match="only with them"):
-        Epilogue(scale=torch.ones(3))
+def test_epilogues_with_gradients_are_refused():
     features = torch.zeros(6, 4, requires_grad=True)
     with pytest.raises(ValueError, match="for inference"):
         point_conv(features, torch.zeros(27, 1, 4, 8), random_triplets(5, 6), epilogue=Epilogue(relu=True))

@@ -1,5 +1,7 @@
 """The Triton kernels against the definition in float64: on the GPU, or else in Triton's interpreter."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
+from pcreg.runtime.device import deterministic
 from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -31,7 +34,7 @@ def made_up(T, n_out, n_in, n_cells, seed=0, cells=None):
     return Triplets.from_unsorted(i, j, k, n_out, n_in, n_cells)
 
 
-def check(triplets, C, M, precision="float32", deterministic=False):
+def check(triplets, C, M, precision="float32"):
     dtype = getattr(torch, precision)
     generator = torch.Generator().manual_seed(0)
 
@@ -42,7 +45,7 @@ def check(triplets, C, M, precision="float32", deterministic=False):
     features = values(triplets.n_in, C)
     weight = values(triplets.n_cells, 1, C, M)
     grad_out = values(triplets.n_out, M).detach()
-    out = point_conv(features, weight, triplets, deterministic)
+    out = point_conv(features, weight, triplets)
     grads = torch.autograd.grad(out, (features, weight), grad_out)
 
     exact_inputs = [tensor.detach().double().requires_grad_() for tensor in (features, weight)]
@@ -151,8 +154,9 @@ def test_offsets_beyond_two_to_the_31():
     features = torch.zeros(n, 64, dtype=torch.float16, device=DEVICE)
     features[-1] = 1
     weight = torch.ones(1, 1, 64, 64, dtype=torch.float16, device=DEVICE)
-    for deterministic in (False, True):
-        out = point_conv(features, weight, triplets, deterministic=deterministic)
+    for settings in (nullcontext(), deterministic()):
+        with settings:
+            out = point_conv(features, weight, triplets)
         assert out[-1].eq(64).all()
         assert out[:-1].eq(0).all()
 
@@ -178,8 +182,9 @@ def test_cuda_graph_of_forward_and_backward(n_cells):
     weight = torch.randn(n_cells, 1, 32, 64, device=DEVICE, requires_grad=True)
 
     def step():
-        out = point_conv(features, weight, triplets, deterministic=True)
-        return out, *torch.autograd.grad(out.square().sum(), (features, weight))
+        with deterministic():
+            out = point_conv(features, weight, triplets)
+            return out, *torch.autograd.grad(out.square().sum(), (features, weight))
 
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

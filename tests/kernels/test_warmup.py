@@ -1,5 +1,6 @@
 """Kernels compiled beforehand are those that a network launches."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from pcreg.kernels import conv, warmup
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import search_at_once
+from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import Architecture
 from tests.kernels.clouds import DEVICE
@@ -32,7 +33,7 @@ def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
     network, device = ResUNet(architecture).eval(), torch.zeros(0, device=DEVICE).device
     compiled = warmup.compile_ahead(lambda: network, architecture, device, 2, warmup.ALL_SIZES)
     batch = PointBatch.from_clouds([wavy_sheet(1000)]).to(DEVICE)
-    pyramids = [network.pyramid(batch, voxel) for voxel in (1e-4, 0.1)]
+    pyramids = [Pyramid.build(batch, replace(architecture, voxel=voxel)) for voxel in (1e-4, 0.1)]
     with launch.collected_launches() as needed:
         for pyramid in pyramids:
             network(pyramid)

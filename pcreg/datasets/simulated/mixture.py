@@ -16,7 +16,7 @@ from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.recorded import Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
-from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.grid import sample_cloud
 
 SHARES = {"rooms": 0.32, "streets": 0.42, "objects": 0.1, "terrestrial": 0.08, "sparse": 0.08}
 STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
@@ -67,7 +67,8 @@ def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> 
     """Scans of a terrestrial scanner."""
     recording = _usable(terrestrial.record(seed, index, device))
     scaled = _at_own_voxel(recording, _random(seed, index))
-    return Recording([_thinned(cloud, FINE * ROOM_VOXEL) for cloud in scaled.clouds], scaled.T_world_cloud)
+    thinned = [cloud[sample_cloud(cloud, FINE * ROOM_VOXEL)] for cloud in scaled.clouds]
+    return Recording(thinned, scaled.T_world_cloud)
 
 
 def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
@@ -75,9 +76,9 @@ def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> R
     rng = _random(seed, index)
     by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]
     recording, spacing = by(seed, index, device), float(np.exp(rng.uniform(*np.log(SPACINGS))))
-    clouds = [_thinned(cloud, spacing) for cloud in recording.clouds]
+    clouds = [cloud[sample_cloud(cloud, spacing)] for cloud in recording.clouds]
     if rng.random() < 0.5:
-        dense = [_thinned(cloud, spacing / 2) for cloud in recording.clouds]
+        dense = [cloud[sample_cloud(cloud, spacing / 2)] for cloud in recording.clouds]
         clouds = [
             cloud[torch.from_numpy(rng.permutation(len(cloud))[: len(thin)]).to(cloud.device)]
             for cloud, thin in zip(dense, clouds, strict=True)
@@ -110,10 +111,3 @@ def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float =
     some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
     own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=ROOM_VOXEL)
     return recording.scaled(ROOM_VOXEL / max(least, own * rng.uniform(*FACTORS)))
-
-
-def _thinned(cloud: torch.Tensor, spacing: float) -> torch.Tensor:
-    """One point per cell."""
-    lengths = torch.tensor([len(cloud)], device=cloud.device)
-    origin = torch.zeros(1, 3, dtype=torch.float64, device=cloud.device)
-    return cloud[grid_sample(cloud, lengths, spacing, origin)]

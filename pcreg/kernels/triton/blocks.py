@@ -66,6 +66,16 @@ def chunk_of_program(program, k_offsets, K, CELLS: tl.constexpr, CHUNK: tl.const
 
 
 @triton.jit
+def three_at(at, mask, step=1, other=0.0):
+    """Three numbers, `step` apart, from each of the places (...); `other` where masked."""
+    return (
+        tl.load(at, mask=mask, other=other),
+        tl.load(at + step, mask=mask, other=other),
+        tl.load(at + 2 * step, mask=mask, other=other),
+    )
+
+
+@triton.jit
 def row_of(T, present):
     """The four numbers of the rows of motions that begin at T (...); zeros where none is present."""
     return (

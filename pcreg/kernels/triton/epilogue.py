@@ -13,14 +13,12 @@ from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.triton.launch import launch
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
-NORM, SCALE, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(5))  # parts of an epilogue
+NORM, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(4))  # parts of an epilogue
 
 
 def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
     """Sum parts (S, N, M) float32 in their order and apply the epilogue: (N, M) of `dtype`."""
     S, N, M = parts.shape
-    if S == 1 and dtype == torch.float32 and epilogue is NOTHING:
-        return parts[0]
     out = parts.new_empty((N, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out)
     constants = {"EPILOGUE": epilogue is not NOTHING, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
@@ -37,10 +35,9 @@ def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> t
     if epilogue is NOTHING:
         return *[None] * 4, 0.0, None, 0
     *vectors, epsilon, residual = epilogue.arguments()
-    mean, _, scale, shift = vectors
     applied = 0
     if apply:
-        tensors = (NORM, mean), (SCALE, scale), (SHIFT, shift), (RESIDUAL, residual)
+        tensors = (NORM, epilogue.norm), (SHIFT, vectors[3]), (RESIDUAL, residual)
         applied = sum(part.value for part, tensor in tensors if tensor is not None)
         applied += RELU.value if epilogue.relu else 0
     spare = next((vector for vector in vectors if vector is not None), out)
@@ -67,8 +64,7 @@ def apply_epilogue(
     normed = (column < M) & ((applied & NORM) != 0)
     deviation = tl.sqrt(tl.load(variance + column, mask=normed, other=1.0).to(tl.float32) + epsilon)
     total = (total - tl.load(mean + column, mask=normed, other=0.0)[None, :]) / deviation[None, :]
-    scaled = (column < M) & ((applied & SCALE) != 0)
-    total *= tl.load(scale + column, mask=scaled, other=1.0)[None, :]
+    total *= tl.load(scale + column, mask=normed, other=1.0)[None, :]
     shifted = (column < M) & ((applied & SHIFT) != 0)
     total += tl.load(shift + column, mask=shifted, other=0.0)[None, :]
     at = residual + row[:, None] * M + column[None, :]

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.cpu import neighbors
+from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
@@ -40,9 +41,9 @@ def _normals(
     inside = n < N
     count = tl.load(counts + n, mask=inside, other=0)
     whole = tl.maximum(count, 1).to(tl.float64)
-    x, y, z = _three_of(sums, n, 9, 0, inside)
-    xx, xy, xz = _three_of(sums, n, 9, 3, inside)
-    yy, yz, zz = _three_of(sums, n, 9, 6, inside)
+    x, y, z = three_at(sums + 9 * n, inside)
+    xx, xy, xz = three_at(sums + 9 * n + 3, inside)
+    yy, yz, zz = three_at(sums + 9 * n + 6, inside)
     x, y, z = x / whole, y / whole, z / whole
     x, y, z = _least_direction(
         xx / whole - x * x,
@@ -52,7 +53,7 @@ def _normals(
         yz / whole - y * z,
         zz / whole - z * z,
     )
-    to_x, to_y, to_z = _three_of(towards, n, 3, 0, inside)
+    to_x, to_y, to_z = three_at(towards + 3 * n, inside)
     sign = tl.where((x * to_x + y * to_y) + z * to_z < 0, -1.0, 1.0)
     enough = count >= MIN_NEIGHBORS
     tl.store(normals + 3 * n, tl.where(enough, sign * x, 0.0), mask=inside)
@@ -96,14 +97,3 @@ def _least_direction(xx, xy, xz, yy, yz, zz):
 @triton.jit
 def _cross(x, y, z, u, v, w):
     return y * w - z * v, z * u - x * w, x * v - y * u
-
-
-@triton.jit
-def _three_of(rows, n, width, column, mask):
-    """Three values from a column on, of rows n (...) of `width` columns; zeros where masked."""
-    at = rows + width * n + column
-    return (
-        tl.load(at, mask=mask, other=0.0),
-        tl.load(at + 1, mask=mask, other=0.0),
-        tl.load(at + 2, mask=mask, other=0.0),
-    )

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.triton.blocks import row_of
+from pcreg.kernels.triton.blocks import row_of, three_at
 from pcreg.kernels.triton.launch import launch
 
 RAYS = 64  # of a program, one warp, which stops as soon as all of them have met something
@@ -68,8 +68,8 @@ def _first_hits(
     group = (tl.program_id(0) // blocks).to(tl.int64)
     ray = tl.program_id(0) % blocks * RAYS + tl.arange(0, RAYS)
     row = group * R + tl.minimum(ray, R - 1)  # those past the last repeat it
-    dx, dy, dz = _vector(directions + 3 * row)
-    x, y, z = _vector(origins + 3 * (row if PER_RAY else group))
+    dx, dy, dz = three_at(directions + 3 * row, True)
+    x, y, z = three_at(origins + 3 * (row if PER_RAY else group), True)
     limit = tl.load(far + group)
     t = tl.full((RAYS,), float("inf"), tl.float32)
     which = tl.full((RAYS,), -1, tl.int64)
@@ -87,11 +87,6 @@ def _first_hits(
     tl.store(distance + out, tl.where(hit, t, float("inf")), mask=ray < R)
     tl.store(cosine + out, tl.where(hit, angle, 0.0), mask=ray < R)
     tl.store(met + out, tl.where(hit, which, -1), mask=ray < R)
-
-
-@triton.jit
-def _vector(at):
-    return tl.load(at), tl.load(at + 1), tl.load(at + 2)
 
 
 @triton.jit

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.triton.blocks import row_of
+from pcreg.kernels.triton.blocks import row_of, three_at
 from pcreg.kernels.triton.launch import launch
 
 POINTS = 128  # of a program
@@ -51,9 +51,7 @@ def _distance_sums(
 ):
     m = tl.program_id(0).to(tl.int64) * POINTS + tl.arange(0, POINTS)
     inside = m < M
-    px = tl.load(points + 3 * m, mask=inside, other=0.0)
-    py = tl.load(points + 3 * m + 1, mask=inside, other=0.0)
-    pz = tl.load(points + 3 * m + 2, mask=inside, other=0.0)
+    px, py, pz = three_at(points + 3 * m, inside)
     first = tl.load(batch + m, mask=inside, other=0) * K
     distances = tl.zeros((POINTS,), tl.float32)
     count = tl.zeros((POINTS,), tl.float32)

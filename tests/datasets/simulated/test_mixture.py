@@ -9,6 +9,7 @@ import torch
 
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, kind_of, record
+from pcreg.datasets.simulated.outdoor import recording
 from pcreg.datasets.simulated.recorded import Recording, ScenePairs
 from pcreg.features.pretrained import ROOM_VOXEL
 from pcreg.geometry.se3 import transform
@@ -20,7 +21,8 @@ def few_clouds(monkeypatch):
     """Recordings of a few clouds each, which take a second."""
     monkeypatch.setattr(objects, "record", partial(objects.record, views=3))
     monkeypatch.setattr(terrestrial, "record", partial(terrestrial.record, stations=2))
-    monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall", model="VLP-16"))
+    monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall"))
+    monkeypatch.setattr(recording, "LIDARS", dict.fromkeys(recording.LIDARS, recording.LIDARS["VLP-16"]))
     scans = partial(indoor.record_scans, scans=3)
     for name in ("record", "record_by_two", "record_scans"):
         monkeypatch.setattr(indoor, name, lambda *arguments, bend=0.0: scans(*arguments))

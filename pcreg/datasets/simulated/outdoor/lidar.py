@@ -4,13 +4,12 @@ A sensor's frame: x forward, y left, z up, the sensor at the origin; a sweep's p
 that the sensor has in its middle.
 """
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from pcreg.datasets.simulated.outdoor.drive import Drive
+from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
 from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
 from pcreg.datasets.simulated.solids import Solids, cast
 from pcreg.kernels.transfer import moved
@@ -24,28 +23,6 @@ GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same th
 WAVES = 6  # plane waves that make the relief
 LEAF_DEPTH = 0.22  # metres that a ray goes on between leaves, on average
 LEAF_GAPS = 0.15  # fraction of the rays that pass a crown
-
-
-class Lidar(Protocol):
-    """Range, accuracy and scan pattern of a sensor."""
-
-    near: float  # metres
-    far: float
-    noise: float  # metres, sigma of the range
-    min_return: float  # reflected fraction times cosine over squared range (1/m^2)
-    moments: int  # of a sweep, evenly spaced, between which the sensor moves
-    turns: float  # length of a sweep, in tenths of a second
-
-    def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
-
-        The R rays of a group have nearly the same direction. All sweeps are of one unit.
-        """
-        ...
-
-    def range_errors(self, generator: torch.Generator) -> Tensor:
-        """The fixed errors of a unit in metres, of one shape with (G, R) or broadcastable to it."""
-        ...
 
 
 @torch.no_grad()

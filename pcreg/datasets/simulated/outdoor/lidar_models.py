@@ -27,14 +27,12 @@ class SpinningLidar:
     noise: float = 0.015  # metres, sigma of the range
     min_return: float = 1.5e-6  # reflected fraction times cosine over squared range (1/m^2)
 
-    @property
-    def moments(self) -> int:
-        """The sensor moves from block to block."""
-        return self.columns // BLOCK
+    turns = 1.0  # length of a sweep, in tenths of a second
 
     @property
-    def turns(self) -> float:
-        return 1.0
+    def moments(self) -> int:
+        """Parts of a sweep, evenly spaced: the sensor moves from block to block."""
+        return self.columns // BLOCK
 
     @property
     def rows(self) -> int:
@@ -43,7 +41,11 @@ class SpinningLidar:
         return min(16, 2 ** int(np.log2(max(1.0, 10 / span))), len(self.elevation))
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Groups of `rows` neighbouring beams times BLOCK columns."""
+        """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
+
+        The R rays of a group, `rows` neighbouring beams times BLOCK columns, have nearly the same direction.
+        All sweeps are of one unit.
+        """
         device = generator.device
         beams = torch.tensor(self.elevation, dtype=torch.float32, device=device)
         elevation = self._per_beam(torch.deg2rad(beams + 0.05 * _normal(len(beams), generator)))
@@ -57,6 +59,7 @@ class SpinningLidar:
         return ray.flatten(3, 4).flatten(1, 2), moment
 
     def range_errors(self, generator: torch.Generator) -> Tensor:
+        """The fixed errors of a unit in metres, of one shape with (G, R) or broadcastable to it."""
         bias = self._per_beam(0.6 * self.noise * _normal(len(self.elevation), generator))
         return bias.expand(-1, self.moments, -1, BLOCK).flatten(2).flatten(0, 1)
 
@@ -143,7 +146,7 @@ class SolidStateLidar:
         return torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin()], -1)
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Rays of a moment, sorted by direction, in groups of GROUP rays as `Lidar` has them."""
+        """Rays of a moment, sorted by direction, in groups of GROUP rays as `SpinningLidar` has them."""
         device = generator.device
         groups = max(1, round(self.seconds * self.rate / self.moments / GROUP))
         shape = sweeps, self.moments, groups * GROUP
@@ -165,6 +168,7 @@ class SolidStateLidar:
         return 0.6 * self.noise * torch.randn(1, 1, generator=generator, device=generator.device)
 
 
+Lidar = SpinningLidar | SolidStateLidar
 SOLID_STATE_LIDARS = {
     "Mid-40": SolidStateLidar(38.4, (-19.2, 19.2), 100_000, 120),
     "Mid-70": SolidStateLidar(70.4, (-35.2, 35.2), 100_000, 120),

@@ -6,19 +6,14 @@ import numpy as np
 import torch
 
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
-from pcreg.datasets.simulated.outdoor.lidar import Lidar, sweeps
-from pcreg.datasets.simulated.outdoor.lidar_models import (
-    LIDARS,
-    SOLID_STATE_LIDARS,
-    SolidStateLidar,
-    SpinningLidar,
-)
+from pcreg.datasets.simulated.outdoor.lidar import sweeps
+from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SOLID_STATE_LIDARS, Lidar, SpinningLidar
 from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.outdoor.streets import city, country, highway, old_town, square, suburb
 from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.geometry.se3 import transform
-from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.grid import sample_cloud
 
 _MAKERS = (old_town, city, square, suburb, highway, park, country, car_park, yard, court, hall)
 KINDS = {make.__name__.replace("_", " "): make for make in _MAKERS}
@@ -53,20 +48,19 @@ def record(
     index: int,
     device: torch.device | str = "cpu",
     kind: str | None = None,
-    model: str | None = None,
     *,
     again_sparse: bool = False,
 ) -> Recording:
     """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one way through one scene.
 
     Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
-    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. If
-    `again_sparse`, all sweeps follow once more with every 2nd, 4th or 8th of the beams. The same arguments
-    give the same clouds, on `device`.
+    into a side street, some come back. The `kind` of scene is random if not given. If `again_sparse`, all
+    sweeps follow once more with every 2nd, 4th or 8th of the beams. The same arguments give the same clouds,
+    on `device`.
     """
     rng, generator = random_of(seed, index, device)
     scene = outdoor_scene(rng, kind)
-    lidar, carrier = _lidar(rng, scene, model)
+    lidar, carrier = _lidar(rng, scene)
     about = drive_through(rng, scene, carrier), _body(rng, carrier)
     lidars = [lidar, _every_beam(rng, lidar, (2, 4, 8))] if again_sparse else [lidar]
     return Recording.join(*_recorded(scene, [(each, *about) for each in lidars], generator))
@@ -121,23 +115,18 @@ def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int
     return replace(lidar, elevation=lidar.elevation[::step])
 
 
-def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> tuple[SpinningLidar, Carrier]:
-    """A spinning LiDAR of the given model, or of any, and its carrier."""
+def _lidar(rng: np.random.Generator, scene: Scene) -> tuple[SpinningLidar, Carrier]:
+    """A spinning LiDAR and its carrier."""
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
-    if model is not None:
-        in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
-    drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
-    model = model or drawn
+    model = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
     lidar = LIDARS[model]
     lidar = _unit(rng, replace(lidar, columns=lidar.columns // int(rng.choice([1, 2]))))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
 
 
-def _unit(
-    rng: np.random.Generator, lidar: SpinningLidar | SolidStateLidar
-) -> SpinningLidar | SolidStateLidar:
+def _unit(rng: np.random.Generator, lidar: Lidar) -> Lidar:
     """Devices of one model differ, and so does the air."""
     min_return, noise = (lidar.min_return, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
     return replace(lidar, min_return=float(min_return), noise=float(noise))
@@ -161,10 +150,8 @@ def submaps(rng: np.random.Generator, recording: Recording) -> Recording:
         end = start + int(rng.integers(SWEEPS[0], SWEEPS[1] + 1))
         run = range(start, min(end, len(recording.clouds)))
         middle = run[len(run) // 2]
-        parts = [_moved(recording, n, middle) for n in run]
-        points = torch.cat(parts)
-        lengths, origin = torch.tensor([len(points)], device=points.device), points.new_zeros(1, 3)
-        clouds.append(points[grid_sample(points, lengths, spacing, origin)].float())
+        points = torch.cat([_moved(recording, n, middle) for n in run])
+        clouds.append(points[sample_cloud(points, spacing)].float())
         poses.append(recording.T_world_cloud[middle])
         start = end
     return Recording(clouds, np.stack(poses))

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
 # Queries of a program, and points that it compares them with at a time. A program waits for its slowest
@@ -206,19 +207,17 @@ def _queries_of(queries, limit, Q, QUERIES: tl.constexpr):
     """Rows of a program's queries, which exist, coordinates (QUERIES, 1), and limits; -1 beyond the last."""
     q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
     inside = q < Q
-    x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
-    y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
-    z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
-    return q, inside, x, y, z, tl.load(limit + q, mask=inside, other=-1.0)
+    x, y, z = three_at(queries + 3 * q, inside)
+    most = tl.load(limit + q, mask=inside, other=-1.0)
+    return q, inside, x[:, None], y[:, None], z[:, None], most
 
 
 @triton.jit
 def _squared(points, M, start, x, y, z, POINTS: tl.constexpr):
     """Rows (POINTS,) and squared distances (QUERIES, POINTS) of a block; infinite beyond the last point."""
     p = start + tl.arange(0, POINTS)
-    dx = tl.load(points + 3 * p, mask=p < M, other=float("inf"))[None, :] - x
-    dy = tl.load(points + 3 * p + 1, mask=p < M, other=float("inf"))[None, :] - y
-    dz = tl.load(points + 3 * p + 2, mask=p < M, other=float("inf"))[None, :] - z
+    px, py, pz = three_at(points + 3 * p, p < M, other=float("inf"))
+    dx, dy, dz = px[None, :] - x, py[None, :] - y, pz[None, :] - z
     return p, (dx * dx + dy * dy) + dz * dz
 
 

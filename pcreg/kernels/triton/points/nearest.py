@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
 QUERIES, POINTS = 8, 128  # of a program, and that it compares them with at a time
@@ -46,10 +47,8 @@ def _nearest(
     POINTS: tl.constexpr,
 ):
     q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
-    x = tl.load(queries + 3 * q, mask=q < Q, other=0.0)[:, None]
-    y = tl.load(queries + 3 * q + 1, mask=q < Q, other=0.0)[:, None]
-    z = tl.load(queries + 3 * q + 2, mask=q < Q, other=0.0)[:, None]
-    least, first = nearest_of(points, M, x, y, z, QUERIES, POINTS)
+    x, y, z = three_at(queries + 3 * q, q < Q)
+    least, first = nearest_of(points, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
     least = tl.sqrt(least)
     near = least < max_distance
     tl.store(distance + q, tl.where(near, least, float("inf")), mask=q < Q)
@@ -63,9 +62,8 @@ def nearest_of(points, M, x, y, z, QUERIES: tl.constexpr, POINTS: tl.constexpr):
     best_at = tl.zeros((QUERIES, POINTS), tl.int32)
     for start in range(0, M, POINTS):
         p = start + tl.arange(0, POINTS)
-        dx = x - tl.load(points + 3 * p, mask=p < M, other=float("inf"))[None, :]
-        dy = y - tl.load(points + 3 * p + 1, mask=p < M, other=float("inf"))[None, :]
-        dz = z - tl.load(points + 3 * p + 2, mask=p < M, other=float("inf"))[None, :]
+        px, py, pz = three_at(points + 3 * p, p < M, other=float("inf"))
+        dx, dy, dz = x - px[None, :], y - py[None, :], z - pz[None, :]
         distance = (dx * dx + dy * dy) + dz * dz
         closer = distance < best
         best = tl.where(closer, distance, best)
@@ -102,8 +100,8 @@ def _inlier_sums(
     total = tl.zeros((MATCHES, 4, 4), tl.float64)
     for start in range(0, P, MATCHES):
         i = start + tl.arange(0, MATCHES)
-        px, py, pz = _column(p, i, P), _column(p + P, i, P), _column(p + 2 * P, i, P)
-        qx, qy, qz = _column(q, i, P), _column(q + P, i, P), _column(q + 2 * P, i, P)
+        px, py, pz = three_at(p + i, i < P, P)
+        qx, qy, qz = three_at(q + i, i < P, P)
         dx = tl.load(T) * px + tl.load(T + 1) * py + tl.load(T + 2) * pz + tl.load(T + 3) - qx
         dy = tl.load(T + 4) * px + tl.load(T + 5) * py + tl.load(T + 6) * pz + tl.load(T + 7) - qy
         dz = tl.load(T + 8) * px + tl.load(T + 9) * py + tl.load(T + 10) * pz + tl.load(T + 11) - qz
@@ -115,11 +113,6 @@ def _inlier_sums(
     entry = 4 * tl.arange(0, 4)[:, None] + tl.arange(0, 4)[None, :]
     tl.store(sums + 17 * h, tl.sum(score, 0))
     tl.store(sums + 17 * h + 1 + entry, tl.sum(total, 0))
-
-
-@triton.jit
-def _column(values, i, P):
-    return tl.load(values + i, mask=i < P, other=0.0)
 
 
 @triton.jit
@@ -167,20 +160,15 @@ def _step_sums(
     program = tl.program_id(0).to(tl.int64)
     q = program * QUERIES + tl.arange(0, QUERIES)
     inside = q < Q
-    sx = tl.load(source + 3 * q, mask=inside, other=0.0)
-    sy = tl.load(source + 3 * q + 1, mask=inside, other=0.0)
-    sz = tl.load(source + 3 * q + 2, mask=inside, other=0.0)
+    sx, sy, sz = three_at(source + 3 * q, inside)
     x = tl.load(T) * sx + tl.load(T + 1) * sy + tl.load(T + 2) * sz + tl.load(T + 3)
     y = tl.load(T + 4) * sx + tl.load(T + 5) * sy + tl.load(T + 6) * sz + tl.load(T + 7)
     z = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz + tl.load(T + 11)
     least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
     near = inside & (least < most)
-    nx = tl.load(normals + 3 * partner, mask=near, other=0.0)
-    ny = tl.load(normals + 3 * partner + 1, mask=near, other=0.0)
-    nz = tl.load(normals + 3 * partner + 2, mask=near, other=0.0)
-    dx = tl.load(target + 3 * partner, mask=near, other=0.0) - x
-    dy = tl.load(target + 3 * partner + 1, mask=near, other=0.0) - y
-    dz = tl.load(target + 3 * partner + 2, mask=near, other=0.0) - z
+    nx, ny, nz = three_at(normals + 3 * partner, near)
+    tx, ty, tz = three_at(target + 3 * partner, near)
+    dx, dy, dz = tx - x, ty - y, tz - z
     column = tl.arange(0, WIDTH)[None, :]
     row = tl.where(column == 0, (y * nz - z * ny)[:, None], 0.0)
     row = tl.where(column == 1, (z * nx - x * nz)[:, None], row)

@@ -196,9 +196,7 @@ def put_in_order(
     exists = i < n_out
     bucket = tl.load(row + FIRST_BUCKET) + k * n_out + i
     first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k)
-    begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
-    size = tl.load(buckets + bucket, mask=exists, other=0) - begin
-    size = tl.where(exists, size, 0)
+    begin, size = _bucket(buckets, bucket, exists)
     begin = position(begin, first)
     # Nearly all buckets have up to four points: they are loaded together and exchanged pairwise.
     a = tl.load(unordered + begin, mask=size > 0, other=NO_ROW)

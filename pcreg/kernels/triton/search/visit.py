@@ -5,6 +5,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
+from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.search.index import cells_along, lower_bound
 
 
@@ -97,7 +98,7 @@ def visit(
     k_offsets += tl.load(row + FIRST_OFFSET)
     exists = n < n_out
     i = tl.where(symmetric != 0, tl.load(order + n, mask=exists & (symmetric != 0), other=0), n)
-    x, y, z = _load_vec3(tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i, exists)
+    x, y, z = three_at(tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i, exists)
     cloud = tl.load(row + CLOUD).to(tl.pointer_type(tl.int32))
     cloud = tl.load(cloud + i, mask=exists, other=0).to(tl.int64)
 
@@ -121,7 +122,7 @@ def visit(
     if NORMALS:
         centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
         point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
-        normal_x, normal_y, normal_z = _load_vec3(centre_normals, exists)
+        normal_x, normal_y, normal_z = three_at(centre_normals, exists)
 
     wide = 2 * half + 1
     own_row = wide * wide // 2
@@ -151,7 +152,7 @@ def visit(
         going = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST) <= last
         while tl.max(going.to(tl.int32), 0) > 0:
             near = going
-            far_x, far_y, far_z = _load_vec3(points + 3 * at, near)
+            far_x, far_y, far_z = three_at(points + 3 * at, near)
             dx, dy, dz = far_x - x, far_y - y, far_z - z
             squared = (dx * dx + dy * dy) + dz * dz
             if CUBE:
@@ -160,7 +161,7 @@ def visit(
                 near &= squared <= radius_squared
             j = tl.load(order + at, mask=near, other=0)
             if NORMALS:  # as pcreg.kernels.cpu.stencil.ppf_cells
-                far_x, far_y, far_z = _load_vec3(point_normals + 3 * j, near)
+                far_x, far_y, far_z = three_at(point_normals + 3 * j, near)
                 distance = _sqrt_rn(squared, FLOAT)
                 length = tl.where(distance > 0, distance, 1.0)
                 rise = (normal_x * dx + normal_y * dy) + normal_z * dz
@@ -196,13 +197,6 @@ def _enter(bucket, first_triplet, k_offset, j, j_out, mask, FILL: tl.constexpr):
         tl.store(j_out + position(scanned, first), j.to(tl.int32), mask=mask)
     else:
         tl.atomic_add(bucket + 1, 1, mask=mask, sem="relaxed")
-
-
-@triton.jit
-def _load_vec3(place, mask):
-    """The three numbers at a place."""
-    x, y = tl.load(place, mask=mask, other=0.0), tl.load(place + 1, mask=mask, other=0.0)
-    return x, y, tl.load(place + 2, mask=mask, other=0.0)
 
 
 @triton.jit

@@ -65,7 +65,7 @@ def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
 
 
 def test_sweeps_follow_again_from_the_same_places_with_fewer_beams():
-    once, again = record(3, 0, model="OS1-64"), record(3, 0, model="OS1-64", again_sparse=True)
+    once, again = record(3, 0), record(3, 0, again_sparse=True)
     count = len(once.clouds)
     assert len(again.clouds) == 2 * count
     np.testing.assert_array_equal(again.T_world_cloud[:count], again.T_world_cloud[count:])
