@@ -183,7 +183,7 @@ def located(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     for scene in options.scenes:
         scans, registrar = poses_of(scene), Registrar()
         fused = [transform(pose, read_cloud(path).points) for path, pose in scans[:: options.every]]
-        target = registrar.prepare(np.concatenate(fused))
+        target = registrar.prepare(np.concatenate(fused), is_map=True)
         found, seconds = [], []
         for n, (path, pose) in enumerate(scans):
             if n % options.every:
