@@ -9,7 +9,6 @@ other processes. `GPU busy` adds up the kernels of the training process.
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import cycle, islice
 from time import perf_counter
 from typing import Any
@@ -21,10 +20,10 @@ from torch.profiler import ProfilerActivity, profile
 
 from pcreg.cli.config import compose_config
 from pcreg.cli.train import optimizer_of, preparation_of
+from pcreg.datasets.collate import TrainingBatch
 from pcreg.models.resunet import ResUNet
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
-from pcreg.training.losses import Batch
 from pcreg.training.trainer import Trainer
 
 WARM_UP = 30  # steps that are not timed
@@ -51,11 +50,15 @@ def main() -> None:
 
 
 def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
-    batches, trainer = training(cfg, ranks)
-    batches = batches(workers=workers)
+    network = ResUNet(instantiate(cfg.model, _convert_="all"))
+    prepared = preparation_of(cfg, network.architecture)
+    given = {"preparation": prepared, "geometry": network.architecture, "ranks": ranks, "workers": workers}
+    batches = instantiate(cfg.batches)(**given)
     timed = Timed(batches if workers else Repeated(batches, ranks.device))
+    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
+    settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks}
     with tempfile.TemporaryDirectory() as folder:
-        made = trainer(folder)
+        made = Trainer(network, optimizer, folder, **settings)
         made.fit(timed, 1, lambda network: FIGURES)
         step = timed.seconds_per_step()
         timed.count = PROFILED
@@ -73,19 +76,6 @@ def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
     }
 
 
-def training(cfg: DictConfig, ranks: Ranks) -> tuple[partial, partial]:
-    """Makers of the batches, given `workers`, and of the trainer, given its folder."""
-    network = ResUNet(instantiate(cfg.model, _convert_="all"))
-    given = {
-        "preparation": preparation_of(cfg, network.architecture),
-        "geometry": network.architecture,
-    }
-    batches = partial(instantiate(cfg.batches), **given, ranks=ranks)
-    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
-    settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks}
-    return batches, partial(Trainer, network, optimizer, **settings)
-
-
 class Repeated:
     """Four batches of a training, on the device with their pyramids, again and again."""
 
@@ -96,7 +86,7 @@ class Repeated:
     def __len__(self) -> int:
         return self.length
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterable[Batch | None]:
+    def epoch(self, epoch: int, first: int = 0) -> Iterable[TrainingBatch | None]:
         return islice(cycle(self.made), self.length - first)
 
 
@@ -109,7 +99,7 @@ class Timed:
     def __len__(self) -> int:
         return self.count
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
         self.asked = []
         for batch in islice(self.batches.epoch(epoch, first), self.count - first):
             yield batch

@@ -6,8 +6,8 @@ from which a training was resumed.
 
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 from typing import Any
@@ -199,7 +199,7 @@ def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -
     """
     loader = DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings)
     if workers == 0:
-        return _by_one_thread(loader)
+        return each_within(lambda: ONE_THREAD, loader)
     if current_thread() is not main_thread() or not hasattr(signal, "SIGCHLD"):
         return iter(loader)
     handler = signal.getsignal(signal.SIGCHLD)
@@ -210,10 +210,11 @@ def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -
     return batches
 
 
-def _by_one_thread(loader: Iterable[Any]) -> Iterator[Any]:
-    batches = iter(loader)
+def each_within(context: Callable[[], AbstractContextManager], batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches; each is made, or waited for, within a context of its own."""
+    batches = iter(batches)
     while True:
-        with ONE_THREAD:
+        with context():
             batch = next(batches, END)
         if batch is END:
             return

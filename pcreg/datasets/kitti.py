@@ -146,7 +146,7 @@ def corrections(
     OutputError if none can be written.
     """
     settings = ICP | {
-        "code": code_fingerprint("arrays", "geometry", "io", "datasets/kitti.py"),
+        "code": code_fingerprint("arrays.py", "geometry", "io", "datasets/kitti.py"),
         "open3d": version(packages_distributions()["open3d"][0]),  # builds of Open3D differ in their name
     }
     records = Records(path, settings, REMEDY)

@@ -49,7 +49,7 @@ class Odometry:
             "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
             "voxel": voxel,
             "small_gicp": version("small_gicp"),
-            "code": code_fingerprint("arrays", "geometry", "io", "registration", "datasets/odometry.py"),
+            "code": code_fingerprint("arrays.py", "geometry", "io", "registration", "datasets/odometry.py"),
         }
         remedy = f"delete {path.name} to compute it anew, or give another folder with data.cache="
         self._records = Records(path, settings, remedy)

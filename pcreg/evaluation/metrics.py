@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.evaluation.protocol import Scoring
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.se3 import inverse
 
 Figures = dict[str, float]
 Row = dict[str, Any]  # one trial of one pair
@@ -45,12 +45,6 @@ def information_rmse(T_estimate: np.ndarray, T_true: np.ndarray, information: np
     quaternion = Rotation.from_matrix(error[:3, :3]).as_quat(canonical=True)  # x, y, z, w >= 0
     xi = np.concatenate([error[:3, 3], quaternion[:3]])
     return float(np.sqrt(xi @ information @ xi / information[0, 0]))
-
-
-def rmse(T_estimate: np.ndarray, T_true: np.ndarray, points: np.ndarray) -> float:
-    """Root of the mean squared distance, metres, between source points (N, 3) moved by either motion."""
-    displacement = transform(T_estimate, points) - transform(T_true, points)
-    return float(np.sqrt((displacement**2).sum(1).mean()))
 
 
 def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:

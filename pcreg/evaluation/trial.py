@@ -19,7 +19,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import residuals, rotation_error, translation_error
+from pcreg.geometry.se3 import residuals, rms_displacement, rotation_error, translation_error
 from pcreg.io.pairs import Pair
 from pcreg.registration.matching.nearest import Matches, match_all
 
@@ -149,7 +149,7 @@ def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[
         return trial
     motions = pair.before_moves(T), pair.before_moves(pair.T_target_source)
     trial["RTE"], trial["RRE"] = translation_error(*motions), rotation_error(*motions)
-    trial["rmse"] = metrics.rmse(T, pair.T_target_source, points)
+    trial["rmse"] = rms_displacement(points, T, pair.T_target_source)
     if pair.information is not None:
         error = metrics.information_rmse(*motions, pair.information)
         trial["information_rmse"] = None if np.isnan(error) else error

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, take
+from pcreg.arrays import Array, Index, device_of, is_on_host, like, namespace, take
 from pcreg.geometry.se3 import dot
 from pcreg.kernels.cpu.neighbors import least_direction
 
@@ -11,8 +11,6 @@ NEIGHBORS = 30
 FIRST, SECOND, ENTRIES = [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2], [0, 1, 2, 1, 3, 4, 2, 4, 5]
 QUERIES_AT_ONCE = 1 << 9  # on the CPU: their neighbours, a third of a megabyte, stay in the cache
 
-RADIUS_VOXELS = 3.0  # of the neighbourhood that is planar or not
-MAX_QUERY_POINTS = 2_000  # the standard error of a fraction of 0.05 is then 0.005
 # Surface variation: points that fill space have 0.1 to 0.3, most of a simulated room below 0.04
 MAX_PLANAR_VARIATION = 0.06
 # Of noise 0.005 are planar, of rooms 0.4 and more: one wall among leaves is enough
@@ -22,11 +20,14 @@ MIN_PLANAR_FRACTION = 0.05
 def normals_of(points: Array, radius: float) -> tuple[Array, Array]:
     """Unit normals (N, 3) of points (N, 3), of either sign, and their surface variation (N,).
 
-    Both from up to 30 neighbours within `radius` metres.
+    Both from up to 30 neighbours within `radius` metres. The variation is the least eigenvalue of their
+    covariance over the sum of all three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to 1/3, of an
+    isotropic distribution.
     """
     scatter = scatter_matrices(points, points, radius)
     least, normals = least_spread(scatter)
-    return normals, _share_of_spread(least, scatter)
+    total = scatter[:, 0, 0] + scatter[:, 1, 1] + scatter[:, 2, 2]
+    return normals, least / total.clip(min=np.finfo(float).tiny)
 
 
 def towards(viewpoint: Array, points: Array, normals: Array) -> Array:
@@ -35,36 +36,13 @@ def towards(viewpoint: Array, points: Array, normals: Array) -> Array:
     return normals * namespace(points).where(away, -1.0, 1.0)[:, None]
 
 
-def surface_variation(queries: Array, points: Array, radius: float) -> Array:
-    """Surface variation (Q,) around the `queries` (Q, 3), which are some of the points (N, 3).
-
-    The least eigenvalue of the covariance of up to 30 neighbours within `radius` metres over the sum of all
-    three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to 1/3, of an isotropic distribution.
-    """
-    scatter = scatter_matrices(queries, points, radius)
-    return _share_of_spread(least_spread(scatter)[0], scatter)
-
-
-def _share_of_spread(eigenvalues: Array, scatter: Array) -> Array:
-    """Eigenvalues (Q,) of scatter matrices (Q, 3, 3) over the sum of all three."""
-    total = scatter[:, 0, 0] + scatter[:, 1, 1] + scatter[:, 2, 2]
-    return eigenvalues / total.clip(min=np.finfo(float).tiny)
-
-
-def has_surface(points: Array, voxel: float) -> bool:
-    """True if enough of the points (N, 3), one per cell of `voxel` metres, lie on planes.
+def planar_fraction(variation: Array) -> float:
+    """Fraction of points, of a surface variation (N,), N > 0, below 0.06: nearly on a plane.
 
     Noise fills space: its normals have random directions, any two clouds of it overlap, and descriptor
     matches between them follow the outlines of the clouds and chance.
     """
-    return planar_fraction(points, voxel) >= MIN_PLANAR_FRACTION
-
-
-def planar_fraction(points: Array, voxel: float) -> float:
-    """Fraction of points (N, 3), N > 0, with a surface variation below 0.06: nearly a plane."""
-    queries = every_nth(points, MAX_QUERY_POINTS)
-    planar = surface_variation(queries, points, RADIUS_VOXELS * voxel) < MAX_PLANAR_VARIATION
-    return int(planar.sum()) / len(queries)
+    return int((variation < MAX_PLANAR_VARIATION).sum()) / len(variation)
 
 
 def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:

@@ -81,6 +81,12 @@ def mean_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
     return float(residuals(T, points, transform(other, points)).mean())
 
 
+def rms_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
+    """Metres, root mean square, between where two motions (4, 4) put points (N, 3), N > 0."""
+    apart = transform(T, points) - transform(other, points)
+    return float(np.sqrt((apart**2).sum(1).mean()))
+
+
 def box(points: Array) -> np.ndarray:
     """Lower and upper corner (2, 3), on the host, of points (N, 3), N > 0.
 

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from scipy.sparse.linalg import SuperLU, splu
 from scipy.spatial.transform import Rotation
 
-from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
+from pcreg.geometry.se3 import inverse, rms_displacement, rotation_error, translation_error
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
@@ -116,7 +116,7 @@ def _contradicting(
     residual = {}
     for number in used:
         T, source = edges[number].T_target_source, edges[number].source
-        residual[number] = displacement(_relative(edges[number], poses), T, probes[source])
+        residual[number] = rms_displacement(probes[source], T, _relative(edges[number], poses))
     most = max(MAX_RESIDUAL_VOXELS * voxel, max(residual.values()) / 2)
     far = [number for number in used if residual[number] > most]
     far.sort(key=lambda number: triangles[number] + edges[number].confidence)
@@ -142,15 +142,9 @@ def _closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], toler
         for c in around[a] & around[b]:
             if a < b < c:
                 (ab, T_b_a), (bc, T_c_b), (ac, T_c_a) = between[a, b], between[b, c], between[a, c]
-                if displacement(T_c_b @ T_b_a, T_c_a, probes[a]) <= tolerance:
+                if rms_displacement(probes[a], T_c_b @ T_b_a, T_c_a) <= tolerance:
                     closed[[ab, bc, ac]] += 1
     return closed
-
-
-def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
-    """Root mean square distance in metres between points (P, 3) moved by two motions (4, 4)."""
-    difference = transform(T, probes) - transform(other, probes)
-    return float(np.sqrt((difference**2).sum(1).mean()))
 
 
 def weak_joints(edges: Sequence[Edge]) -> Iterator[list[Edge]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from pcreg.geometry.se3 import inverse
-from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, displacement
+from pcreg.geometry.se3 import inverse, rms_displacement
+from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion
 from pcreg.mapping.submap import Question, Scan, Submap, most_overlapping, overlaps
 from pcreg.runtime import cached_property
 
@@ -127,7 +127,7 @@ class Placement:
     def _alike(self, one: Motion, other: Motion) -> bool:
         """True for motions that put the map of their sources in about the same place."""
         moved = [self._between(each) @ self.poses[one.source] for each in (one, other)]
-        return displacement(*moved, self.scans[one.source].probes) < MAX_CLOSURE_VOXELS * self.voxel
+        return rms_displacement(self.scans[one.source].probes, *moved) < MAX_CLOSURE_VOXELS * self.voxel
 
     def _between(self, motion: Motion) -> np.ndarray:
         """Motion (4, 4) of the source's map into that of the target, by that of one pair."""

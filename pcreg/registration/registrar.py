@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from socket import gethostname
-from typing import Any, Literal, overload
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -43,30 +43,6 @@ class Registrar(Scales):
         InputError: For settings that cannot be used, a missing device, and weights that cannot be read.
     """
 
-    @overload
-    def prepare(
-        self,
-        cloud: Points,
-        *,
-        name: str | None = None,
-        units: str = "m",
-        columns: int | None = None,
-        viewpoint: ViewpointOption = "auto",
-        is_map: Literal[False] = False,
-    ) -> PreparedCloud: ...
-
-    @overload
-    def prepare(
-        self,
-        cloud: Points,
-        *,
-        name: str | None = None,
-        units: str = "m",
-        columns: int | None = None,
-        viewpoint: ViewpointOption = "auto",
-        is_map: Literal[True],
-    ) -> PreparedMap: ...
-
     def prepare(
         self,
         cloud: Points,
@@ -76,7 +52,7 @@ class Registrar(Scales):
         columns: int | None = None,
         viewpoint: ViewpointOption = "auto",
         is_map: bool = False,
-    ) -> PreparedCloud | PreparedMap:
+    ) -> PreparedCloud:
         """Prepare a cloud for any number of registrations.
 
         Args:
@@ -97,14 +73,14 @@ class Registrar(Scales):
         name = str(cloud) if isinstance(cloud, str | Path) else name
         _ = self._compilation  # before the cloud is read: kernels are compiled meanwhile
         read = as_cloud(cloud, name or "cloud", units, columns)
-        prepared = PreparedCloud(read, option, name, device=self.device)
+        prepared = (PreparedMap if is_map else PreparedCloud)(read, option, name, device=self.device)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
-        return PreparedMap(prepared) if is_map else prepared
+        return prepared
 
     def register(
         self,
         source: "Points | PreparedCloud",
-        target: "Points | PreparedCloud | PreparedMap",
+        target: "Points | PreparedCloud",
         *,
         seed: int = 0,
         prior: Prior = ANY,

@@ -15,8 +15,8 @@ from pcreg.runtime.files import write_text, writing
 
 PACKAGE = Path(__file__).parents[1]
 
-# Folders of the package with all that computes descriptions, registrations, and figures of `pcreg evaluate`.
-DESCRIBING = ("arrays", "features", "geometry", "io", "kernels", "models")
+# What of the package computes descriptions, registrations, and figures of `pcreg evaluate`.
+DESCRIBING = ("arrays.py", "features", "geometry", "io", "kernels", "models")
 REGISTERING = (*DESCRIBING, "registration")
 EVALUATING = (*REGISTERING, "datasets", "evaluation")
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.transfer import moved
-from pcreg.training.losses import Batch, draw
+from pcreg.training.losses import draw
 
 IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
 
@@ -50,7 +51,7 @@ class InfoNCE:
     ignore_radius: float = 2.5  # voxels around a match in which other samples do not count
 
     def __call__(
-        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
+        self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """Compute `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)

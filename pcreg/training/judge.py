@@ -17,7 +17,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -47,7 +46,6 @@ from pcreg.training.judge_answers import Answers, answers, house_of, questions
 
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": (ROOM_VOXEL, STREET_VOXEL), "fpfh": (0.03, 0.4)}
-SAMPLES = 1_000_000  # of RANSAC
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
 SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  # in a fit
@@ -124,7 +122,7 @@ def collect(options: argparse.Namespace) -> None:
     for dataset in _datasets(options):
         asked = questions(dataset, numbers, options.seed, options.hidden)
         scale = registrar.at(VOXEL[options.descriptor][dataset.outdoor])
-        found.append(answers(dataset, replace(scale, iterations=SAMPLES), asked, options.workers))
+        found.append(answers(dataset, scale, asked, options.workers))
         print(f"{dataset.name}: {len(found[-1].kind)} of {len(asked)} questions answered", flush=True)
     together = {name: np.concatenate([getattr(each, name) for each in found]) for name in Answers._fields}
     with replacing(options.out) as temporary, temporary.open("wb") as file:
@@ -148,15 +146,12 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
             yield simulated
 
 
-def fit(
-    answers: Answers, out: Path, *, hidden: tuple[int, ...] = HIDDEN, without: Sequence[int] = ()
-) -> None:
+def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
     """Fit networks to the values of hypotheses, and write them to a file.
 
     Of each question one hypothesis is right, or none is: the networks' log-odds are those of a softmax over
     the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
-    weight is negative, and those of the columns `without` are zero. Without `hidden` layers the model is
-    logistic. The same answers give the same file.
+    weight is negative, and those of the columns `without` are zero. The same answers give the same file.
     """
     is_one = np.isfinite(answers.values).all(2)
     mean, deviation = answers.values[is_one].mean(0), answers.values[is_one].std(0) + 1e-6
@@ -169,7 +164,7 @@ def fit(
     share = np.array([SHARES[kind] / asked[kind] for kind in answers.kind.tolist()])
     columns = np.nan_to_num(scaled) * used, answers.place, is_one, right, share / share.mean()
     lists = Lists(*map(torch.from_numpy, columns))
-    networks = [_trained(lists, hidden, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
+    networks = [_trained(lists, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
     arrays = {"mean": mean, "deviation": deviation, "usual": answers.values[answers.right].mean(0)}
     for n, layers in enumerate(zip(*networks, strict=True)):
         arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
@@ -197,9 +192,9 @@ class Lists(NamedTuple):
         return (self.share * (torch.logsumexp(scores, 1) - torch.logsumexp(right, 1))).mean()
 
 
-def _trained(lists: Lists, hidden: tuple[int, ...], generator: torch.Generator) -> Layers:
+def _trained(lists: Lists, generator: torch.Generator) -> Layers:
     """Layers of weights (in, out), before their softplus, and biases (out,)."""
-    sizes = (lists.values.shape[2], *hidden, 1)
+    sizes = (lists.values.shape[2], *HIDDEN, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
         for a, b in pairwise(sizes)

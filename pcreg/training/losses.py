@@ -4,47 +4,21 @@ Matched descriptors are pulled within a margin, and each is pushed from the near
 among random candidates of the other side, unless that one is a match as well.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.kernels.pyramid import Pyramid, PyramidConfig
+from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.transfer import moved
 
+# The scalars `total` and its parts, from descriptors of sources (N, C) and of targets (M, C) of a batch on a
+# device, and a generator on the CPU
+Loss = Callable[[Tensor, Tensor, TrainingBatch, torch.Generator], dict[str, Tensor]]
 POSITIVE_MARGIN = 0.1  # on the squared distance
 NEGATIVE_MARGIN = 1.4  # on the distance
-
-
-class Batch(Protocol):
-    """Several pairs in one pyramid, all sources before all targets, once it is on a device."""
-
-    names: list[str]
-    pyramid: Pyramid  # of two groups of clouds
-    matches: Tensor  # (P, 2) int64
-    left_out: list[str]
-    geometry: PyramidConfig
-
-    def to(self, device: torch.device | str) -> "Batch": ...
-
-    def descriptors(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Descriptors of sources and targets from features of all rows of the pyramid."""
-        ...
-
-
-class Loss(Protocol):
-    """The interface of a loss."""
-
-    def __call__(
-        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
-    ) -> dict[str, Tensor]:
-        """Compute the scalars `total` and its parts.
-
-        Descriptors are source (N, C) and target (M, C); `generator` lives on the CPU.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +29,7 @@ class HardestContrastive:
     candidates_per_pair: int = 256
 
     def __call__(
-        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
+        self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """Compute `total` and its parts from random positives and candidates."""
         n_positives = self.positives_per_pair * len(batch.names)

@@ -19,6 +19,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pcreg.datasets.collate import TrainingBatch, each_within
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
@@ -29,9 +30,9 @@ from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.graphed import GraphedNetwork
-from pcreg.training.losses import Batch, HardestContrastive, Loss
+from pcreg.training.losses import HardestContrastive, Loss
 from pcreg.training.optimisation import AveragedNetwork, as_one
-from pcreg.training.transfers import Outcome, Scalars, on_device, stoppable_batches
+from pcreg.training.transfers import Outcome, Scalars, on_device
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ PRECISIONS = ("float32", "bfloat16")
 class Batches(Protocol):
     def __len__(self) -> int: ...
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
         """Yield the batches of an epoch from number `first` on; None without a usable pair."""
         ...
 
@@ -150,7 +151,7 @@ class Trainer:
                 self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                made = stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
+                made = each_within(stoppable, batches.epoch(self.state.epoch, self.state.batch))
                 for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
                     came = perf_counter()
                     with self._atomic():
@@ -202,7 +203,7 @@ class Trainer:
         yield
         self._inconsistent = False
 
-    def _step(self, batch: Batch) -> Outcome:
+    def _step(self, batch: TrainingBatch) -> Outcome:
         """One optimiser step, not waiting for the device; `_read` raises for a loss that is not finite."""
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -225,7 +226,7 @@ class Trainer:
             self._note = f"loss {found['loss/total']:.3f}"
             self._unread = None
 
-    def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def _loss(self, batch: TrainingBatch) -> dict[str, torch.Tensor]:
         with self.autocast:
             features = self.describe(batch.pyramid)
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)

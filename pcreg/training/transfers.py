@@ -1,35 +1,22 @@
 """Batches on their way to the GPU during a step, and figures of a step on their way back."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.transfer import Fetched
 from pcreg.runtime.errors import InputError
-from pcreg.training.losses import Batch
 
 END = object()  # of the batches of an epoch
 
 
-def stoppable_batches(
-    batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]
-) -> Iterator[Batch | None]:
-    """Yield the batches; a signal may interrupt the wait for each."""
-    while True:
-        with stoppable():
-            batch = next(batches, END)
-        if batch is END:
-            return
-        yield batch
-
-
-def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | None]:
+def on_device(batches: Iterable[TrainingBatch | None], device: str) -> Iterator[TrainingBatch | None]:
     """Yield the batches on the device, in their order; None stays None.
 
     On a GPU a thread with a stream of its own brings each one there. Keep a batch until the GPU has done with
@@ -41,7 +28,9 @@ def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | 
         return
     stream, coming = torch.cuda.Stream(device, priority=-1), None  # of small kernels, between large ones
 
-    def move(batch: Batch | None, made: torch.cuda.Event) -> tuple[Batch | None, torch.cuda.Event]:
+    def move(
+        batch: TrainingBatch | None, made: torch.cuda.Event
+    ) -> tuple[TrainingBatch | None, torch.cuda.Event]:
         with torch.cuda.stream(stream):
             stream.wait_event(made)
             return batch and batch.to(device), stream.record_event()
@@ -63,7 +52,7 @@ class Outcome:
     """
 
     def __init__(
-        self, step: int, batch: Batch, learning_rate: float, loss: dict[str, Tensor], gradient: Tensor
+        self, step: int, batch: TrainingBatch, learning_rate: float, loss: dict[str, Tensor], gradient: Tensor
     ):
         """Begin to fetch the scalars of a step; the device is not waited for."""
         self.step, self.batch, self.learning_rate = step, batch, learning_rate

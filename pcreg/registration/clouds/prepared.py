@@ -104,7 +104,7 @@ class PreparedCloud:
         position = local_points(self.stated, self.frame, self.is_mirrored)
         return Viewpoint(position if position.ndim == 1 else to_device(position, self.device), known=True)
 
-    @property
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """Sentences on finite rows that were left out, and why."""
         return self.cloud.notes
@@ -120,7 +120,7 @@ class PreparedCloud:
         """Voxel size in metres that suits this cloud by itself; InputError as for `sample`."""
         return self.sample.voxel()
 
-    @property
+    @cached_property
     def extent(self) -> float:
         """Extent of the middle of the cloud in metres; InputError as for `sample`."""
         return self.sample.extent

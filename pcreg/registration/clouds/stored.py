@@ -69,30 +69,14 @@ class StoredCloud(PreparedCloud):
         self.file, self.name, self.option = file, file.path, file.viewpoint
         self.folder, self.is_mirrored, self.device = folder, is_mirrored, device
         self._described = {}
+        # In place of what the points are read for
+        self.frame, self.stated, self.notes = file.frame, file.stated, file.notes
+        if file.voxel is not None:
+            self.voxel, self.extent = file.voxel, file.extent
 
     @cached_property
     def cloud(self) -> Cloud:
         return self.file.read()
-
-    @cached_property
-    def frame(self) -> LocalFrame:
-        return self.file.frame
-
-    @cached_property
-    def stated(self) -> np.ndarray | None:
-        return self.file.stated
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.file.notes
-
-    @cached_property
-    def voxel(self) -> float:
-        return self.file.voxel or self.sample.voxel()
-
-    @property
-    def extent(self) -> float:
-        return self.file.extent or self.sample.extent
 
     @cached_property
     def mirrored(self) -> "StoredCloud":

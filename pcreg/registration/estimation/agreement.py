@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
+from pcreg.arrays import Array, Index, every_nth, like, namespace, take, to_host
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import moved_by_each, procrustes
 
 MAX_POINTS = 2_500  # of the source
 DEVIATIONS = 0.7  # above the mean cosine of any two points, from which on descriptors are alike
 ITERATIONS = 10
-ROWS_AT_ONCE = 1 << 11  # descriptors, which the cache holds
 MIN_TOUCHING = 10  # points with like descriptors, to refine a motion by
 
 
@@ -93,11 +92,6 @@ class Touching(NamedTuple):
 
 def _unit(features: Array, mean: Array) -> Array:
     """The features (N, C) less their mean (C,), of unit length."""
-    xp = namespace(features)
-    unit = xp.empty_like(features)
-    step = ROWS_AT_ONCE if is_on_host(features) else len(features)
-    for start in range(0, len(features), step):
-        rows = features[start : start + step] - mean
-        rows /= xp.maximum(xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True)), 1e-9)
-        unit[start : start + step] = rows
+    xp, unit = namespace(features), features - mean
+    unit /= xp.maximum(xp.sqrt(xp.sum(unit * unit, axis=1, keepdims=True)), 1e-9)
     return unit

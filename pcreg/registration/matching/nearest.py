@@ -110,16 +110,11 @@ def match_within_bound(a: Array, b: Array) -> Matches:
         return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
     if len(a) == 0:
         return Matches(np.empty((0, 2), dtype=np.int64), one_way=np.empty((0, 2), dtype=np.int64))
-    keypoints = _keypoints(len(a), len(b))
+    keypoints = evenly(len(a), max(MAX_COMPARED_PAIRS // len(b), MIN_KEYPOINTS))
     to_b = nearest(a if len(keypoints) == len(a) else a[like(keypoints, a)], b)
     back = to_host(_nearest_of(to_b, b, a))
     one_way = np.stack([keypoints, to_host(to_b)], axis=1)
     return Matches(one_way[back == keypoints], one_way=one_way)
-
-
-def _keypoints(smaller: int, larger: int) -> np.ndarray:
-    """Rows (K,) of the smaller side to match with the larger."""
-    return evenly(smaller, max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS))
 
 
 def evenly(count: int, most: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
-from pcreg.runtime import parallel
+from pcreg.runtime import cached_property, parallel
 from pcreg.runtime.errors import InputError, attempted
 
 STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
@@ -52,13 +52,15 @@ class Regions:
         return [(likely[row].cloud, inliers[row]) for row in best]
 
 
-class PreparedMap:
-    """A map for any number of scans, which decide the scale: what that needs is computed for the first."""
+class PreparedMap(PreparedCloud):
+    """A map for any number of scans, which decide the scale: what that needs is computed for the first.
 
-    def __init__(self, whole: PreparedCloud) -> None:
-        """Take a map as a cloud, whose viewpoint is stated, or estimated for each region."""
-        self.whole = whole
-        self._regions: dict[tuple[object, ...], Regions] = {}
+    Its viewpoint is stated, or estimated for each region.
+    """
+
+    @cached_property
+    def _regions(self) -> dict[tuple[object, ...], Regions]:
+        return {}
 
     def regions(self, scale: SingleScaleRegistrar) -> Regions:
         """Regions for scans at that scale; InputError if all have too few points."""
@@ -70,14 +72,14 @@ class PreparedMap:
         regions = [region for region in found if region is not None]
         if not regions:
             raise InputError(
-                f"{self.whole.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
+                f"{self.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
                 "give a denser map or a larger voxel"
             )
         return self._regions.setdefault(key, Regions(regions))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
         """Parts of the map, downsampled, around places that cover all of it."""
-        points, radius = to_host(self.whole.points), RADIUS_VOXELS * voxel
+        points, radius = to_host(self.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
         within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]
@@ -86,11 +88,10 @@ class PreparedMap:
 
     def _part(self, rows: np.ndarray) -> PreparedCloud:
         """Cloud of some rows of the map; its matches count the rows of the file."""
-        whole = self.whole
-        kept = np.zeros(len(whole.cloud.points), dtype=bool)
+        kept = np.zeros(len(self.cloud.points), dtype=bool)
         kept[rows] = True
-        cloud = replace(whole.cloud, viewpoint=whole.stated).select(kept)
-        return PreparedCloud(cloud, "auto", whole.name, device=whole.device)
+        cloud = replace(self.cloud, viewpoint=self.stated).select(kept)
+        return PreparedCloud(cloud, "auto", self.name, device=self.device)
 
 
 def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:

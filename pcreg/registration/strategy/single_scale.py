@@ -8,7 +8,7 @@ import numpy as np
 
 from pcreg.arrays import Array, every_nth, like, take, to_host
 from pcreg.features.base import Descriptor
-from pcreg.geometry.normals import has_surface
+from pcreg.geometry.normals import MIN_PLANAR_FRACTION, planar_fraction
 from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
@@ -65,7 +65,7 @@ class _Pair(NamedTuple):
 class SingleScaleRegistrar:
     """Register pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
 
-    Raises InputError for a voxel size or a number that is not positive.
+    Raises InputError for a voxel size that is not positive.
     """
 
     descriptor: Descriptor
@@ -74,10 +74,8 @@ class SingleScaleRegistrar:
     prior: Prior = ANY  # between the clouds as they are described
 
     def __post_init__(self) -> None:
-        settings = {"voxel": self.voxel, "iterations": self.iterations}
-        for name, value in settings.items():
-            if not value > 0:
-                raise InputError(f"{name} is {value}; it must be positive")
+        if not self.voxel > 0:
+            raise InputError(f"voxel is {self.voxel}; it must be positive")
 
     @property
     def voxel(self) -> float:
@@ -130,14 +128,12 @@ class SingleScaleRegistrar:
         clock.lap("refine")
         return found
 
-    def all_candidates(
-        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0
-    ) -> list[Candidate]:
+    def all_candidates(self, source: DescribedCloud, target: DescribedCloud) -> list[Candidate]:
         """A candidate for each hypothesis, in their order, the first ones refined fully."""
         pair = self._compared(source, target, Clock())
         return [
             self._aligned(pair, T, briefly=rank >= FIRST_HYPOTHESES)
-            for rank, T in enumerate(self._hypotheses(pair, seed))
+            for rank, T in enumerate(self._hypotheses(pair, seed=0))
         ]
 
     def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
@@ -267,7 +263,7 @@ class SingleScaleRegistrar:
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if a cloud is noise without a surface, which the evidence assumes."""
         for side, cloud in (("source", source), ("target", target)):
-            if not has_surface(cloud.surface, self.voxel):
+            if planar_fraction(cloud.variation) < MIN_PLANAR_FRACTION:
                 confidence = min(verdict.confidence, MIN_LIKELY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict

@@ -78,7 +78,7 @@ def test_normals_and_how_planar_a_surface_is():
     viewpoint = np.array([0.0, 0, 5])
     here, there = (to_host(towards(viewpoint, each, normals_of(each, 0.2)[0])) for (each,) in on_both(points))
     np.testing.assert_allclose(there, here, atol=1e-6)
-    assert len({planar_fraction(each, 0.1) for (each,) in on_both(points)}) == 1
+    assert len({planar_fraction(normals_of(each, 0.3)[1]) for (each,) in on_both(points)}) == 1
 
 
 def test_the_same_points_are_hidden(rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.normals import has_surface, planar_fraction, scatter_matrices, surface_variation
+from pcreg.geometry.normals import MIN_PLANAR_FRACTION, normals_of, planar_fraction, scatter_matrices
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.pcreg.scenes import wavy_sheet
 
@@ -27,10 +27,10 @@ def test_variation_of_a_plane_a_line_and_a_cross():
     """A plane has no third direction; the axes of a cross spread equally in all three."""
     x, y = np.mgrid[:5, :5].reshape(2, -1)
     plane = np.stack([x, y, 0 * x], 1).astype(float)
-    assert surface_variation(plane[12:13], plane, 10.0) == pytest.approx(0, abs=1e-12)
+    assert normals_of(plane, 10.0)[1] == pytest.approx(0, abs=1e-12)
     cross = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)])
-    assert surface_variation(cross[:1], cross, 2.0) == pytest.approx(1 / 3)
-    assert surface_variation(cross[:1], np.zeros((1, 3)), 2.0) == 0
+    assert normals_of(cross, 2.0)[1][0] == pytest.approx(1 / 3)
+    assert normals_of(np.zeros((1, 3)), 2.0)[1] == 0
 
 
 @pytest.mark.parametrize("kind", NOISE)
@@ -39,8 +39,7 @@ def test_noise_has_no_surface(kind, voxel):
     _, _, draw = NOISE[kind]
     noise = draw(np.random.default_rng(3), 40_000)
     noise = noise[downsample_and_filter(noise, voxel, np.zeros(3))]
-    assert planar_fraction(noise, voxel) < 0.01
-    assert not has_surface(noise, voxel)
+    assert planar_fraction(normals_of(noise, 3 * voxel)[1]) < 0.01
 
 
 def test_sheets_rooms_and_noisy_walls_have(room):
@@ -48,7 +47,8 @@ def test_sheets_rooms_and_noisy_walls_have(room):
     wall = rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, 0.03, (20_000, 3))  # 0.3 of a voxel
     leaves = np.concatenate([wall[:10_000], 6 + box(rng, 20_000, (3, 3, 3))])
     for points in (room.source, wall, leaves, wavy_sheet(20_000, extent=6.0)):
-        assert has_surface(points[downsample_and_filter(points, 0.1, np.zeros(3))], 0.1)
+        surface = points[downsample_and_filter(points, 0.1, np.zeros(3))]
+        assert planar_fraction(normals_of(surface, 0.3)[1]) >= MIN_PLANAR_FRACTION
 
 
 @pytest.mark.parametrize("kind", NOISE)
