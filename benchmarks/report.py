@@ -81,7 +81,7 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
     for row in rows:
         kept.append(row)
         print(", ".join(f"{key} {_text(value)}" for key, value in row.items()), flush=True)
-        columns = list(dict.fromkeys(key for each in kept for key in each))
+        columns = list(dict.fromkeys(key for each in kept for key in each if _text(each[key])))
         cells = [[_text(each.get(key)) for key in columns] for each in kept]
         result = {"measured": measured, "columns": columns, "rows": cells}
         with replacing(path) as temporary:

@@ -14,6 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 DATA=${DATA:-data} PYTHON=${PYTHON:-.venv/bin/python} WORKERS=${WORKERS:-2}
+[ -d "$DATA" ] || { echo "error: $DATA: no such folder; name that of the clouds by DATA=FOLDER" >&2; exit 2; }
 CPU="rooms overlap lidar register-rooms register-lidar normals options peers files refusals forward-cpu maps-rooms
     maps-lidar maps-located maps-retrieval verdict-simulated verdict-real finetuning install"
 GPU="pairs-cuda first batch-cuda forward operators training"
@@ -22,40 +23,42 @@ script() { "$PYTHON" "benchmarks/$1" "${@:2}" --out "docs/results/$table.json"; 
 lists() { script lists.py --workers "$WORKERS" "$@"; }
 questions() { "$PYTHON" -m pcreg.training.judge "${@:2}" --workers "$WORKERS" --out "$1"; }
 
-rooms=(--run 3DMatch data=3dmatch --run 3DLoMatch data=3dlomatch --settings "data.root=$DATA/3dmatch" "seeds=[0]")
-descriptors=("protocol.samples=[5000]" protocol.mutual=true estimator=ransac)
-ROOMS=("room, 268 k and 281 k points" "$DATA/pairs/room_a.ply" "$DATA/pairs/room_b.ply")
-LIDAR=("LiDAR, twice 123 k points" "$DATA/pairs/lidar_a.bin" "$DATA/pairs/lidar_b.bin")
+on_3dmatch=(--run 3DMatch data=3dmatch --run 3DLoMatch data=3dlomatch --settings "data.root=$DATA/3dmatch" "seeds=[0]")
+at_5000=("protocol.samples=[5000]" protocol.mutual=true estimator=ransac)
+ROOM_PAIR=("room, 268 k and 281 k points" "$DATA/pairs/room_a.ply" "$DATA/pairs/room_b.ply")
+LIDAR_PAIR=("LiDAR, twice 123 k points" "$DATA/pairs/lidar_a.bin" "$DATA/pairs/lidar_b.bin")
 STRANGERS=("different rooms, 20 k points each" "$DATA"/3dmatch/fragments/{7-scenes-redkitchen,*hotel3}/cloud_bin_0.ply)
 
 measure() {
     case $table in
-    rooms) lists "${rooms[@]}" "${descriptors[@]}" protocol.distance=0.1 --columns "RR %" "RR rmse %" "FMR %" "IR %" ;;
-    overlap) lists "${rooms[@]}" "${descriptors[@]}" protocol.distance=0.1 --by-overlap ;;
+    rooms) lists "${on_3dmatch[@]}" "${at_5000[@]}" protocol.distance=0.1 --columns "RR %" "RR rmse %" "FMR %" "IR %" ;;
+    overlap) lists "${on_3dmatch[@]}" "${at_5000[@]}" protocol.distance=0.1 --by-overlap ;;
     lidar)
         local runs=()
         for beams in 1 4 8; do
             for name in city_10m city_20m city_30m handheld_5m handheld_8m; do
-                runs+=(--run "$name, every $beams. beam" "data.root=$DATA/lidar/$name" "data.beams=$beams")
+                runs+=(--run "$name, every ${beams}th beam" "data.root=$DATA/lidar/$name" "data.beams=$beams")
             done
         done
-        lists "${runs[@]/every 1. beam/whole}" --settings data=folder data.voxel=0.3 "seeds=[0]" "${descriptors[@]}" \
+        lists "${runs[@]/every 1th beam/whole}" --settings data=folder data.voxel=0.3 "seeds=[0]" "${at_5000[@]}" \
             --columns "RR 2 m / 5 deg %" "RR 0.2 m / 1 deg %" "IR %" "IR one way %"
         ;;
     register-rooms)
-        lists "${rooms[@]}" protocol=system --columns "RR 0.3 m / 15 deg %" "RR %" accepted "accepted right" \
+        lists "${on_3dmatch[@]}" protocol=system --columns "RR 0.3 m / 15 deg %" "RR %" accepted "accepted right" \
             "refused right" "RTE m joint" "RRE deg joint"
         ;;
     register-lidar)
-        lists --run "city_20m" protocol.viewpoint=sensor --run "city_20m, every 4. beam" protocol.viewpoint=sensor \
-            data.beams=4 --run "city_20m, moved by 10 m" data.moved=10 --settings data=folder "data.root=$DATA/lidar/city_20m" \
-            data.voxel=0.3 protocol=system "seeds=[0]" limit=20 --columns "RR 2 m / 5 deg %" "RR 0.5 m / 1 deg %" \
-            "RR 0.2 m / 1 deg %" accepted "accepted right" "refused right" "RTE m joint" "RRE deg joint"
+        lists --run "city_20m, whole" protocol.viewpoint=sensor \
+            --run "city_20m, every 4th beam" protocol.viewpoint=sensor data.beams=4 \
+            --run "city_20m, moved by 10 m" data.moved=10 \
+            --settings data=folder "data.root=$DATA/lidar/city_20m" data.voxel=0.3 protocol=system "seeds=[0]" limit=20 \
+            --columns "RR 2 m / 5 deg %" "RR 0.5 m / 1 deg %" "RR 0.2 m / 1 deg %" accepted "accepted right" \
+            "refused right" "RTE m joint" "RRE deg joint"
         ;;
     normals)
         lists --run "as seen from the sensor" data.behind=0 --run "flipped in the source" data.behind=1 \
             --run "flipped in both" data.behind=2 --settings data=simulated data.device=cpu data.count=10 \
-            data.seed=9000000 "seeds=[0]" "${descriptors[@]}" \
+            data.seed=9000000 "seeds=[0]" "${at_5000[@]}" \
             --columns "RR 2 m / 5 deg %" "RR 0.2 m / 1 deg %" "FMR %" "IR %"
         ;;
     finetuning)
@@ -67,7 +70,8 @@ measure() {
             [ $name = before ] || weights=("descriptor.weights=$folder/$name.safetensors")
             runs+=(--run "handheld, 50 pairs held out; $name" "data.root=$DATA/finetuning/handheld" data.split=held_out
                 "${pairs[@]}" limit=50 "${weights[@]}"
-                --run "car, 40 pairs 3 to 15 m apart; $name" "data.root=$DATA/finetuning/car" "${pairs[@]}" limit=40 "${weights[@]}"
+                --run "car, 40 pairs 3 to 15 m apart; $name" "data.root=$DATA/finetuning/car" "${pairs[@]}" limit=40
+                "${weights[@]}"
                 --run "car, 10 m apart; $name" "data.root=$DATA/lidar/city_10m" "${weights[@]}"
                 --run "car, 20 m apart; $name" "data.root=$DATA/lidar/city_20m" "${weights[@]}")
         done
@@ -75,10 +79,15 @@ measure() {
             --columns "RR 0.2 m / 1 deg %" "IR %"
         ;;
     options) script pairs.py --threedmatch "$DATA/3dmatch" --simulated 5 --ways ours gravity near nearer scale ;;
-    peers) script pairs.py --threedmatch "$DATA/3dmatch" --lidar "$DATA"/lidar/{city_20m,handheld_8m} --ways ours fpfh open3d kiss ;;
-    files) script register.py files --pair "${ROOMS[@]}" --pair "${LIDAR[@]}" --pair "${STRANGERS[@]}" --repeat 5 ;;
+    peers)
+        script pairs.py --threedmatch "$DATA/3dmatch" --lidar "$DATA"/lidar/{city_20m,handheld_8m} \
+            --ways ours fpfh open3d kiss
+        ;;
+    files) script register.py files --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" --pair "${STRANGERS[@]}" --repeat 5 ;;
     refusals) script register.py refusals "$DATA/3dmatch" ;;
-    forward-cpu) CUDA_VISIBLE_DEVICES="" script network.py "$DATA"/3dmatch/fragments/7-scenes-redkitchen/cloud_bin_0.ply --voxel 0.025 --batch 1 ;;
+    forward-cpu)
+        CUDA_VISIBLE_DEVICES="" script network.py "${STRANGERS[1]}" --voxel 0.025 --batch 1
+        ;;
     maps-rooms) script map.py placed "$DATA"/3dmatch/fragments/* --together --workers "$WORKERS" ;;
     maps-lidar) script map.py placed "$DATA"/kitti/sequences/9? --every 2 --workers "$WORKERS" ;;
     maps-located) script map.py located "$DATA"/3dmatch/fragments/* ;;
@@ -98,8 +107,8 @@ measure() {
         script confidence.py outputs/stated.npz outputs/estimated.npz
         ;;
     install) make wheel; benchmarks/install.sh dist/*.whl | script report.py ;;
-    pairs-cuda) script register.py pairs --pair "${ROOMS[@]}" --pair "${LIDAR[@]}" --pair "${STRANGERS[@]}" ;;
-    first) script register.py first --pair "${ROOMS[@]}" --pair "${LIDAR[@]}" ;;
+    pairs-cuda) script register.py pairs --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" --pair "${STRANGERS[@]}" ;;
+    first) script register.py first --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" ;;
     batch-cuda) script register.py batch "$DATA"/3dmatch/fragments/*/cloud_bin_[0-6].ply ;;
     forward) script network.py "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;
     operators) script kernels.py "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;

@@ -45,6 +45,11 @@ def test_few_scans_are_compared_each_with_each():
     assert Retrieval(keypoints(4)).candidates() == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
 
 
+def test_where_all_pairs_are_screened_nothing_is_described_as_a_whole():
+    retrieval, every = Retrieval([]), dict.fromkeys(product(range(6), repeat=2), 7)
+    assert retrieval.further_candidates(np.arange(6) // 3, every) == []
+
+
 def test_of_many_those_that_are_alike():
     n = MAX_SCANS + 26  # 21 in each group
     pairs = np.array(Retrieval(keypoints(n)).candidates())
