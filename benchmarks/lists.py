@@ -43,6 +43,7 @@ def by_list(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
             found = dict(zip(header[1:], cells, strict=True))
             is_ours = not label.endswith("]")  # the number of a source
             way = label.split(", ")[1] if is_ours else f"{label.rpartition(' ')[0]}, published"
+            way = way if len(rows) > 1 else ""
             shown = {column: found.get(column) for column in options.columns}
             if any(shown.values()):
                 yield {"list": name, "": way} | shown

@@ -90,7 +90,7 @@ def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
         if folder:
             found.save(folder)
         row |= shares(found, lists_of(scenes, poses))
-        yield {"scene": " ".join(scene.name for scene in scenes)} | row
+        yield {"scene": scenes[0].name if len(scenes) == 1 else f"all {len(scenes)}"} | row
 
 
 def poses_of(scene: Path, every: int = 1) -> list[tuple[Path, np.ndarray]]:
