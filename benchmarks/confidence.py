@@ -23,11 +23,10 @@ def main() -> None:
     made.add_argument("--model", type=Path, default=WEIGHTS / "verdict.safetensors")
     options = made.parse_args()
     model = ConfidenceModel.load(options.model.read_bytes())
-    found = {
-        path.stem: (answers, *answered(answers, model))
-        for path in options.answers
-        for answers in [Answers.load(path)]
-    }
+    found = {}
+    for path in options.answers:
+        answers = Answers.load(path)
+        found[path.stem] = answers, *answered(answers, model)
     keep((row for name, each in found.items() for row in rows(name, *each)), options, "confidence", "cpu")
     for name, (_, confidence, right) in found.items():
         print(f"{name}: expected calibration error {calibration_error(confidence, right):.3f}")

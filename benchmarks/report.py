@@ -90,7 +90,7 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
 
 
 def keep_table() -> None:
-    """Keep the Markdown table of standard input in a file: `report.py FILE`."""
+    """Keep the Markdown table of standard input: `report.py --out FILE`."""
     made, _ = parser("Keep the Markdown table of standard input.")
     header, _, *lines = ([cell.strip() for cell in line.strip()[1:-1].split("|")] for line in sys.stdin)
     keep((dict(zip(header, line, strict=True)) for line in lines), made.parse_args(), "table", "cpu")
