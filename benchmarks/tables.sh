@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measure the tables of docs/benchmarks again, into docs/results; then write the pages:
-#     benchmarks/tables.sh                    # all that need no GPU: two to three hours on two cores
+#     benchmarks/tables.sh                    # all that need no GPU: some three hours on two cores
 #     benchmarks/tables.sh rooms maps-lidar   # these
 #     PYTHON=python3 benchmarks/tables.sh gpu # all that need a GPU
 #
