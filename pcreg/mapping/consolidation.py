@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.mapping.graph import Motion, symmetric, weak_joints
+from pcreg.mapping.graph import Motion, weak_joints
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import map_pairs, matrix
@@ -69,12 +69,8 @@ class Consolidation:
                 self.growing.take(motion, answer, registered=False)
 
     def _placement(self) -> Placement:
-        growing = self.growing
-        edges, component = growing.used(), growing.graph.component
-        linked = symmetric(len(component), edges, np.ones(len(edges)))
-        return Placement(
-            growing.scans, growing.graph.poses, component, linked + linked @ linked, growing.voxel
-        )
+        growing, graph = self.growing, self.growing.graph
+        return Placement(growing.scans, graph.poses, graph.component, growing.used(), growing.voxel)
 
     def _refute(self) -> bool:
         """Drop the edges of scans that those around refute, the worst first; returns if there were any."""

@@ -46,7 +46,12 @@ class Edge(Motion):
 
     # (6, 6), as by pcreg.registration.judge.covariance: in the frame of the source, rotation first
     covariance: np.ndarray = field(repr=False)
-    verified: bool = False  # with the scans around both, so that it needs no other to confirm it
+    verified: bool = False  # with the scans around both
+
+    @property
+    def certain(self) -> bool:
+        """True if the edge needs no other to confirm it."""
+        return self.verified or self.confidence >= MIN_LONE_CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -282,11 +287,8 @@ def _unconfirmed(edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
     found: list[list[int]] = []
     for scan in sorted(groups):
         for group in sorted(groups[scan]):
-            is_certain = any(
-                edges[number].verified or edges[number].confidence >= MIN_LONE_CONFIDENCE for number in group
-            )
             is_confirmed = len(groups[scan]) == 1 and len(group) > 1
-            if not is_certain and not is_confirmed:
+            if not is_confirmed and not any(edges[number].certain for number in group):
                 found.append(group)
     # Single edges, or the smallest group: without that, another may be confirmed
     chosen = [group for group in found if len(group) == 1] or sorted(found, key=len)[:1]

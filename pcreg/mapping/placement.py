@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pcreg.geometry.se3 import inverse, rms_displacement
-from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion
+from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Edge, Motion, symmetric
 from pcreg.mapping.submap import Question, Scan, Submap, most_overlapping, overlaps
 from pcreg.runtime import cached_property
 
@@ -29,14 +29,15 @@ class Placement:
     scans: Sequence[Scan]
     poses: np.ndarray  # (n, 4, 4)
     component: np.ndarray  # (n,) int64
-    linked: csr_array  # (n, n), not 0 of scans that one edge joins, or two
+    edges: Sequence[Edge]  # on which the poses rest
     voxel: float  # metres
 
     @cached_property
     def overlap(self) -> csr_array:
-        """Overlap of each two scans that are linked, (n, n): others drift against each other."""
+        """Overlap of each two scans that one edge joins, or two, (n, n): others drift against each other."""
         found = overlaps(self.scans, self.poses, self.component, self.voxel)
-        return found.multiply(self.linked != 0).tocsr()
+        linked = symmetric(len(self.scans), self.edges, np.ones(len(self.edges)))
+        return found.multiply((linked + linked @ linked) != 0).tocsr()
 
     @cached_property
     def members(self) -> list[np.ndarray]:

@@ -68,6 +68,24 @@ def oracle(poses, confidence=0.9, *, credulous=False):
     return answered
 
 
+def test_two_maps_are_joined_by_edges_that_agree(growing, poses):
+    add(growing, measured(poses, 4, 3, confidence=0.9), edge(0, 5, TURNED, confidence=0.9))
+    growing.solve()
+    assert growing.alone == {(4, 3), (0, 5)}
+    add(growing, measured(poses, 2, 6, confidence=0.9))
+    growing.solve()
+    assert growing.alone == {(0, 5)}
+    assert not growing.graph.component.any()
+
+
+def test_two_refusals_are_enough_between_two_maps(growing):
+    growing.inliers = dict.fromkeys([(4, 3), (3, 4), (5, 0), (0, 5)], 60)
+    assert len(growing._proposed(9, np.arange(N))) == 2
+    add(growing, edge(6, 0, TURNED, confidence=0.1), edge(6, 1, TURNED, confidence=0.1))
+    del growing.edges[6, 0], growing.edges[6, 1]
+    assert not growing._proposed(9, np.arange(N))
+
+
 @pytest.mark.parametrize("others", [[5], [1, 2, 3]])
 def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch, others):
     """One wrong edge, or three that agree with one another."""
