@@ -10,6 +10,7 @@ import numpy as np
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import UNCONFIRMED, Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
+from pcreg.mapping.odometry import steps
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import (
     PARTNER_ROUNDS,
@@ -22,26 +23,21 @@ from pcreg.mapping.proposal import (
 )
 from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
-from pcreg.registration.estimation.icp import Refinement
-from pcreg.registration.judge.covariance import covariance
-from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import KeypointFile, screen
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy import gicp
-from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or half of the scans
-MIN_ROUND = 0.02  # pairs per scan: fewer are not worth another solution
+MIN_ROUND = 0.02  # pairs per scan in a round: fewer are not worth solving all poses again
 MAX_PAIRS_PER_SCAN = 5
-MIN_MAP_SCANS = 3  # of both of two maps, for edges between them to need one another and refusals to count
-# Left of the probability by each refused pair between two maps: of 71 further simulated ones 2 registered, 31
-# were promised; of 74 with a map of one or two scans 10 did, 4 were promised
-DOUBT = 0.1
-STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
+# Two maps with so many scans each are joined by edges that agree, and refused pairs make others between them
+# unlikely: after a refusal 2 of 71 simulated pairs registered where the screening expected 31. With a map of
+# one or two scans 10 of 74 did, where it expected 4.
+MIN_MAP_SCANS = 3
+REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
@@ -79,9 +75,9 @@ class GrowingMap:
         return [edge for pair, edge in self.edges.items() if pair not in left_out]
 
     def _joining_alone(self) -> set[tuple[int, int]]:
-        """Edges that join two maps, are not certain, and with which no other agrees.
+        """Edges between two maps that are not certain, and that no other edge between these maps agrees with.
 
-        If all counted, wrong ones would join most of many places, which takes minutes to sort out.
+        Of many places, wrong edges would join most into one graph, which takes minutes to solve.
         """
         placement = Placement(self.scans, self.graph.poses, self.graph.component, (), self.voxel)
         left_out, found = self.unproven | self.refuted.keys(), set()
@@ -96,7 +92,7 @@ class GrowingMap:
         return found
 
     def _joining(self, pairs: Iterable[tuple[int, int]]) -> dict[frozenset[int], list[tuple[int, int]]]:
-        """The pairs of scans in two maps of three scans and more, by the maps."""
+        """Those of the pairs whose scans lie in two maps of three scans or more, by the two maps."""
         map_of, found = self.graph.component.tolist(), defaultdict(list)
         sizes = np.bincount(map_of)
         for pair in pairs:
@@ -112,7 +108,7 @@ class GrowingMap:
 
     def follow(self) -> None:
         """Join each scan to the one before it by odometry; the pair of a rejected step is one like others."""
-        found = _steps(self.work, self.paths, self.scans, self.voxel, self.records)
+        found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
         for n, record in progress(found, "odometry", len(self.scans) - 1):
             if record["registered"]:
                 self._take(n, n - 1, record)
@@ -154,18 +150,21 @@ class GrowingMap:
         pairs = list(zip(*(ends.tolist() for ends in probability.coords), strict=True))
         done = self.answers.keys() | {pair[::-1] for pair in self.answers}
         probability.data *= [part[a] != part[b] and (a, b) not in done for a, b in pairs]
-        probability.data *= self._shares_left(pairs)
+        probability.data *= self._factors(pairs)
         conductance = symmetric(n, used, np.array([edge.confidence for edge in used]))
         return propose(probability.tocsr(), conductance, min(count, self._pairs_left()))
 
-    def _shares_left(self, pairs: Sequence[tuple[int, int]]) -> list[float]:
-        """What is left of the probabilities of pairs: little after refusals, nothing of unlike maps."""
+    def _factors(self, pairs: Sequence[tuple[int, int]]) -> list[float]:
+        """Factors on the probabilities of pairs: less than 1 after refusals between their two maps.
+
+        They are 0 between two maps that are not compared; see `map_pairs`.
+        """
         refused = self._joining(pair for pair, record in self.answers.items() if not record["registered"])
-        alike = map(frozenset, map_pairs(self.graph.component, self.inliers))
-        shares = dict.fromkeys(self._joining(pairs), 0.0)
-        shares |= {maps: DOUBT ** len(refused.get(maps, ())) for maps in alike}
+        compared = map(frozenset, map_pairs(self.graph.component, self.inliers))
+        factors = dict.fromkeys(self._joining(pairs), 0.0)
+        factors |= {maps: REFUSAL_FACTOR ** len(refused.get(maps, ())) for maps in compared}
         map_of = self.graph.component.tolist()
-        return [shares.get(frozenset((map_of[a], map_of[b])), 1.0) for a, b in pairs]
+        return [factors.get(frozenset((map_of[a], map_of[b])), 1.0) for a, b in pairs]
 
     def _pairs_left(self) -> int:
         """Number of pairs that may still be registered."""
@@ -265,55 +264,3 @@ class GrowingMap:
             )
         why = tuple(errors.get(path, "") for path in paths)
         return Map(tuple(paths), why, T_map_scan, numbers, tuple(edges), self.voxel)
-
-
-def _steps(
-    work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number n and record of each step of odometry from scan n to n - 1; `voxel` in metres.
-
-    A step begins with the motion of the step before, or from rest if that fails.
-    """
-    motion, before = np.eye(4), None
-    for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
-        name = f"odometry: {name_of(pair)}"
-        record = records.by_pair.get(name)
-        if record is None or record["stamp"] != stamp_of(pair):
-            target = before or _prepared(work, pair[1], voxel)
-            before = source = _prepared(work, pair[0], voxel)
-            record = _step((source, target), motion, scans[n], scans[n - 1], voxel, pair)
-            records.add(record | {"pair": name, "stamp": stamp_of(pair)})
-        else:
-            before = None
-        motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
-        yield n, record
-
-
-def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | str:
-    """The scan, or the error why it cannot be used."""
-    found, error = attempted(lambda: gicp.Scan(work.cloud(path).cloud.points, voxel, path))
-    return found or error
-
-
-def _step(
-    sides: tuple[gicp.Scan | str, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
-) -> dict[str, Any]:
-    """The record of one step, from scan a to b."""
-    record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
-    for side in sides:
-        if isinstance(side, str):
-            return record | {"reason": f"odometry: {side}"}
-    fit = gicp.register_from(*sides, guess, np.eye(4))
-    if rejection := fit.rejection():
-        return record | {"reason": f"odometry: the scans {rejection}"}
-    local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
-    overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
-    found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
-    to_given = adjoint(a.frame.T_given_local)
-    return record | {
-        "registered": True,
-        "confidence": STEP_CONFIDENCE,
-        "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
-        "T_target_source": fit.T_target_source.tolist(),
-        "covariance": (to_given @ found @ to_given.T).tolist(),
-    }

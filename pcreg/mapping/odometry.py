@@ -1,0 +1,70 @@
+"""Odometry: the motion of each of consecutive scans to the one before it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pcreg.geometry.se3 import adjoint
+from pcreg.mapping.submap import Scan
+from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.covariance import covariance
+from pcreg.registration.judge.overlap import Overlap
+from pcreg.registration.strategy import gicp
+from pcreg.runtime.errors import attempted
+from pcreg.runtime.records import Records
+
+STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
+
+
+def steps(
+    work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number n and record of each step of odometry from scan n to n - 1; `voxel` in metres.
+
+    A step begins with the motion of the step before, or from rest if that fails.
+    """
+    motion, before = np.eye(4), None
+    for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
+        name = f"odometry: {name_of(pair)}"
+        record = records.by_pair.get(name)
+        if record is None or record["stamp"] != stamp_of(pair):
+            target = before or _prepared(work, pair[1], voxel)
+            before = source = _prepared(work, pair[0], voxel)
+            record = _step((source, target), motion, scans[n], scans[n - 1], voxel, pair)
+            records.add(record | {"pair": name, "stamp": stamp_of(pair)})
+        else:
+            before = None
+        motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
+        yield n, record
+
+
+def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | str:
+    """The scan, or the error why it cannot be used."""
+    found, error = attempted(lambda: gicp.Scan(work.cloud(path).cloud.points, voxel, path))
+    return found or error
+
+
+def _step(
+    sides: tuple[gicp.Scan | str, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
+) -> dict[str, Any]:
+    """The record of one step, from scan a to b."""
+    record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
+    for side in sides:
+        if isinstance(side, str):
+            return record | {"reason": f"odometry: {side}"}
+    fit = gicp.register_from(*sides, guess, np.eye(4))
+    if rejection := fit.rejection():
+        return record | {"reason": f"odometry: the scans {rejection}"}
+    local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
+    overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
+    found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
+    to_given = adjoint(a.frame.T_given_local)
+    return record | {
+        "registered": True,
+        "confidence": STEP_CONFIDENCE,
+        "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
+        "T_target_source": fit.T_target_source.tolist(),
+        "covariance": (to_given @ found @ to_given.T).tolist(),
+    }
