@@ -92,7 +92,7 @@ class GrowingMap:
         return found
 
     def _joining(self, pairs: Iterable[tuple[int, int]]) -> dict[frozenset[int], list[tuple[int, int]]]:
-        """Those of the pairs whose scans lie in two maps of three scans or more, by the two maps."""
+        """Group the pairs whose scans lie in two maps of three scans or more by these maps."""
         map_of, found = self.graph.component.tolist(), defaultdict(list)
         sizes = np.bincount(map_of)
         for pair in pairs:
