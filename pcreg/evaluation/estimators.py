@@ -110,7 +110,7 @@ class NativeRansac:
                 source.points, target.points, FREE_SPACE_MARGIN_DISTANCES * protocol.distance
             ),
         )
-        return agreement.refine(found.T_target_source) if found.inliers else None
+        return agreement.refine(found.T_target_source[None])[0] if found.inliers else None
 
 
 class KissMatcher:

@@ -84,15 +84,16 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
     of either sign.
     """
     view = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(MAX_OCCLUSION_POINTS)
-    spacing = _Spacing(points, surface, normals)
+    spacing = _Spacing.of(points, surface, normals)
     middle = surface.mean(0)
     around = surface - middle
     middle, radius = to_host(middle), float(dot(around, around).mean()) ** 0.5
     places = _places(middle, radius, DISTANCES_RADII)
-    fits, screening = spacing.fits(places), view.of_points(SCREENING_POINTS)
-    if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
-        found, correlation = _surrounded(view, spacing, middle, radius)
-        if max(correlation, *spacing.fits(found.position[None])) >= fits.max() - MAX_CORRELATION_DEFICIT:
+    fits, screening = spacing.correlations(places, incidence=True), view.of_points(SCREENING_POINTS)
+    if spacing.correlations(middle[None])[0] >= MIN_SPACING_CORRELATION:
+        found, correlation = _surrounded(view, spacing.on_host(), middle, radius)
+        explained = spacing.correlations(found.position[None], incidence=True)
+        if max(correlation, *explained) >= fits.max() - MAX_CORRELATION_DEFICIT:
             return found
     if fits.max() >= MIN_EXPLAINED_CORRELATION:
         return Viewpoint(places[np.argmin(screening.scores(places) - fits)], known=False)
@@ -110,7 +111,7 @@ def _surrounded(
     variances, axes = np.linalg.eigh(np.cov((to_host(view.surface) - middle).T))
     plane = axes[:, 1:] * radius  # (3, 2)
     found = minimize(
-        lambda x: -spacing.correlation(middle + plane @ x),
+        lambda x: -spacing.correlations(middle[None] + plane @ x)[0],
         np.zeros(2),
         method="Nelder-Mead",
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
@@ -119,16 +120,22 @@ def _surrounded(
     heights = np.linspace(-1, 1, HEIGHTS) * np.sqrt(max(variances[0], 0.0))
     heights = heights[np.argsort(np.abs(heights), kind="stable")]
     places = middle + plane @ found.x + heights[:, None] * axes[:, 0]
-    places = [p for p in places if spacing.correlation(p) >= -found.fun - MAX_CORRELATION_DEFICIT]
-    hidden = np.round(view.hidden(np.array(places))[0], 3)
+    places = places[spacing.correlations(places) >= -found.fun - MAX_CORRELATION_DEFICIT]
+    hidden = np.round(view.hidden(places)[0], 3)
     known = -found.fun >= MIN_KNOWN_CORRELATION and hidden.min() <= MAX_HIDDEN_FRACTION
     return Viewpoint(places[int(np.argmin(hidden))], bool(known)), -found.fun
 
 
+@dataclass(frozen=True)
 class _Spacing:
-    """Spacing of a cloud at some of its points."""
+    """Spacing of a cloud at N of its points."""
 
-    def __init__(self, points: Array, surface: Array, normals: Array) -> None:
+    points: Array  # (3, N) float64, metres
+    normals: Array  # (3, N) float64
+    log_spacing: Array  # (N,) float64, standardized
+
+    @staticmethod
+    def of(points: Array, surface: Array, normals: Array) -> "_Spacing":
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
             chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
@@ -136,33 +143,47 @@ class _Spacing:
         queries = rng.choice(len(points), min(len(points), MAX_SPACING_QUERIES), replace=False)
         some = take(points, like(np.sort(queries), points))
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = to_host(Index(points, few=True).kth_distance(some, neighbor + 1))
-        # On the host: so few are compared from one place after another
-        self.columns = np.ascontiguousarray(to_host(some).T)
-        self.normals = to_host(take(normals, Index(surface, few=True).query(some)[1])).T
-        self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
+        distance = Index(points, few=True).kth_distance(some, neighbor + 1)
+        nearest = take(normals, Index(surface, few=True).query(some)[1])
+        xp = namespace(points)
+        columns = (xp.stack([*rows.T]) for rows in (some, nearest))
+        return _Spacing(*columns, _standardized(xp.log(distance.clip(min=1e-6))))
 
-    def correlation(self, place: np.ndarray, *, incidence: bool = False) -> float:
-        """Correlation of log spacing with log range from the place (3,), from -1 to 1.
+    def on_host(self) -> "_Spacing":
+        """The same on the host, where one place after another takes less time."""
+        return _Spacing(to_host(self.points), to_host(self.normals), to_host(self.log_spacing))
 
-        With `incidence` it is that with the spacing of a sensor of even angular resolution.
+    def correlations(self, places: np.ndarray, *, incidence: bool = False) -> np.ndarray:
+        """Correlations (P,) of log spacing with log range from the places (P, 3), from -1 to 1.
+
+        With `incidence` they are those with the spacing of a sensor of even angular resolution.
         """
-        rays = self.columns - place[:, None]
+        at_once = _places_at_once(self.points.shape[1], self.points)
+        parts = [places[n : n + at_once] for n in range(0, len(places), at_once)]
+        return np.concatenate([self._correlations(part, incidence) for part in parts])
+
+    def _correlations(self, places: np.ndarray, incidence: bool) -> np.ndarray:
+        xp = namespace(self.points)
+        rays = self.points[:, None] - like(places, self.points).T[:, :, None]  # (3, P, N)
         squares = _dot(rays, rays).clip(min=1e-12)
         if incidence:
-            cosine = np.abs(_dot(rays, self.normals)) / np.sqrt(squares)
-            squares /= np.maximum(cosine, MIN_SPACING_COSINE)
-        return float((_standardized(np.log(squares)) * self.log_spacing).sum() / len(squares))
-
-    def fits(self, places: np.ndarray) -> np.ndarray:
-        """Correlations (P,) from places (P, 3), with incidence."""
-        return np.array([self.correlation(place, incidence=True) for place in places])
+            cosine = xp.abs(_dot(rays, self.normals)) / xp.sqrt(squares)
+            squares /= cosine.clip(min=MIN_SPACING_COSINE)
+        products = _standardized(xp.log(squares)) * self.log_spacing
+        return to_host(products.sum(-1) / self.points.shape[1])
 
 
-def _standardized(values: np.ndarray) -> np.ndarray:
-    values = values - values.sum() / len(values)  # NumPy's mean takes twice as long of so few
-    deviation = np.sqrt((values * values).sum() / len(values))
-    return values / deviation if deviation > 0 else np.zeros_like(values)
+def _standardized(values: Array) -> Array:
+    """Rows (..., N) less their mean, divided by their standard deviation; 0 where that is 0."""
+    xp = namespace(values)
+    values = values - values.mean(-1)[..., None]
+    deviation = xp.sqrt((values * values).mean(-1))[..., None]
+    return values / xp.where(deviation > 0, deviation, 1)
+
+
+def _places_at_once(points: int, like_these: Array) -> int:
+    """Number of places from which so many points are looked at together."""
+    return max(1, (MAX_RAYS if is_on_host(like_these) else GPU_MAX_RAYS) // points)
 
 
 class View:
@@ -187,7 +208,7 @@ class View:
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        at_once = max(1, (MAX_RAYS if is_on_host(self.surface) else GPU_MAX_RAYS) // len(self.surface))
+        at_once = _places_at_once(len(self.surface), self.surface)
         parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
         hidden, edge_on = np.concatenate(parts, axis=1) / len(self.surface)
         return hidden, edge_on

@@ -79,7 +79,7 @@ def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     nearest.nearest_points(points, points, 1.0)
     k_nearest.kth_distance(points, points, 2, 1.0)
     nearest.inlier_sums(motion[None], points.T, points.T, 1.0)
-    nearest.step_sums(points, points, points, motion, 1.0)
+    nearest.step_sums(points[None], points, points, motion[None], 1.0)
 
 
 def _pyramid(sizes: Sequence[int], geometry: PyramidConfig, device: torch.device) -> Pyramid:

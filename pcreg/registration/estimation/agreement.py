@@ -5,7 +5,6 @@ right one. But a descriptor covers a metre or two around its point, and under a 
 stands there. This separates motions even where hardly any two descriptors are each other's nearest.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,43 +47,49 @@ class DescriptorAgreement:
         ((total, count),) = self._excess(T_target_source[None])
         return total / len(self.points), total / max(count, 1)
 
-    def refine(self, T_target_source: np.ndarray) -> np.ndarray:
-        """The motion (4, 4) after a few ICP steps weighted by closeness and likeness; itself if few touch."""
-        T = T_target_source
+    def refine(self, motions: np.ndarray) -> np.ndarray:
+        """Motions (H, 4, 4) after a few ICP steps by closeness and likeness; the same if few touch."""
+        T, moving = motions.copy(), list(range(len(motions)))
         for _ in range(ITERATIONS):
-            touching = self._touching(T[None])
-            weights = np.maximum(touching.cosines - self.usual, 0)
-            weights *= 1 - (touching.distances / self.distance) ** 2
-            if (weights > 0).sum() < MIN_TOUCHING:
+            if not moving:
                 break
-            source, target = self.points[touching.points], self.target_points[touching.target]
-            T = procrustes(source, target, weights)
+            for h, touching in zip(list(moving), self._touching(T[moving]), strict=True):
+                weights = np.maximum(touching.cosines - self.usual, 0)
+                weights *= 1 - (touching.distances / self.distance) ** 2
+                if (weights > 0).sum() < MIN_TOUCHING:
+                    moving.remove(h)
+                    continue
+                source, target = self.points[touching.points], self.target_points[touching.target]
+                T[h] = procrustes(source, target, weights)
         return T
 
     def _excess(self, motions: np.ndarray) -> list[tuple[float, int]]:
         """For each of motions (H, 4, 4) the sum of excesses, and the number, of touching points."""
-        touching = self._touching(motions)
-        excess = (touching.cosines - self.usual) / self.deviation
-        ends = np.searchsorted(touching.points, len(self.points) * np.arange(len(motions) + 1))
-        return [(float(excess[first:end].sum()), end - first) for first, end in pairwise(ends.tolist())]
+        found = self._touching(motions)
+        excesses = [(touching.cosines - self.usual) / self.deviation for touching in found]
+        return [(float(excess.sum()), len(excess)) for excess in excesses]
 
-    def _touching(self, motions: np.ndarray) -> "Touching":
-        """Compare all points as motions (H, 4, 4) move them, where the descriptors are."""
+    def _touching(self, motions: np.ndarray) -> list["Touching"]:
+        """Compare all points as each of motions (H, 4, 4) moves them, where the descriptors are."""
         moved = like(moved_by_each(motions, self.points).reshape(-1, 3), self.features)
         xp = namespace(moved)
         distances, nearest = self.index.query(moved, max_distance=self.distance)
         # Compared with the last one where none is near: to choose the points first is a wait for the device
         partners = take(self.target_features, nearest.clip(max=len(self.target_points) - 1))
         cosines = xp.einsum("nc,hnc->hn", self.features, partners.reshape(-1, *self.features.shape))
-        distances, nearest, cosines = map(to_host, (distances, nearest, cosines.reshape(-1)))
-        points = np.flatnonzero(distances < np.inf)
-        return Touching(points, nearest[points], distances[points], cosines[points])
+        shape = len(motions), len(self.points)
+        by_motion = (to_host(rows).reshape(shape) for rows in (distances, nearest, cosines))
+        found = []
+        for distance, row, cosine in zip(*by_motion, strict=True):
+            points = np.flatnonzero(distance < np.inf)
+            found.append(Touching(points, row[points], distance[points], cosine[points]))
+        return found
 
 
 class Touching(NamedTuple):
     """P moved source points with a target point within the distance, and the nearest one, on the host."""
 
-    points: np.ndarray  # (P,) int64, rows of all points moved by the first motion, then by the second...
+    points: np.ndarray  # (P,) int64, rows of the source
     target: np.ndarray  # (P,) int64, rows
     distances: np.ndarray  # (P,) metres
     cosines: np.ndarray  # (P,) of their descriptors

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
-from pcreg.geometry.se3 import dot, enlargement, lengths, se3, transform
+from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, se3, transform
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
@@ -39,11 +39,11 @@ def refine(
     source: Array,
     target: Array,
     normals: Array,
-    T_target_source: np.ndarray,
+    motions: np.ndarray,
     distance: float,
     iterations: int = MAX_ITERATIONS,
-) -> Refinement:
-    """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
+) -> list[Refinement]:
+    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, spaced about `distance`.
 
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
     first with partners up to 2 x `distance`, for a rough start, then up to 1 x, in up to `iterations` each.
@@ -54,16 +54,19 @@ def refine(
     xp = namespace(target)
     origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
-    start = to_work @ T_target_source
-    source, planes = transform(start, source), Planes(target - like(origin, target), normals)
-    T, motions = np.eye(4), [np.eye(4)]
+    starts, planes = to_work @ motions, Planes(target - like(origin, target), normals)
+    stages = [np.broadcast_to(np.eye(4), starts.shape)]
     for some, max_distance in ((every_nth(source, MAX_COARSE_POINTS), 2 * distance), (source, distance)):
-        T = point_to_plane(some, planes, T, max_distance, CONVERGENCE_RATIO * distance, iterations)
-        motions.append(T)
-    fits = np.array([_fit(transform(T, source), planes.index, distance) for T in motions])
-    best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
-    _, near, rmse = fits[best].tolist()
-    return Refinement(to_target @ motions[best] @ start, near / max(len(source), 1), rmse, distance)
+        moved, min_step = moved_by_each(starts, some), CONVERGENCE_RATIO * distance
+        stages.append(point_to_plane(moved, planes, stages[-1], max_distance, min_step, iterations))
+    found = []
+    for start, at_start, *ends in zip(starts, moved, *stages, strict=True):
+        fits = _fits(moved_by_each(np.stack(ends), at_start), planes.index, distance)
+        best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
+        _, near, rmse = fits[best].tolist()
+        T = to_target @ ends[best] @ start
+        found.append(Refinement(T, near / max(len(source), 1), rmse, distance))
+    return found
 
 
 def refine_similarity(
@@ -105,15 +108,21 @@ class Planes:
         there = (take(rows, partner) for rows in (self.points, self.normals))
         return take(moved, near), *there
 
-    def step_sums(self, source: Array, T: np.ndarray, max_distance: float) -> np.ndarray:
-        """Sums (6, 7) of J^T J, J^T r over partners of source (N, 3) moved by T; J is `plane_rows`."""
-        if not is_on_host(source) and source.is_cuda:
+    def step_sums(self, sources: Array, motions: np.ndarray, max_distance: float) -> np.ndarray:
+        """Sums (H, 6, 7) of J^T J, J^T r over partners of sources (H, N, 3), each moved by its motion.
+
+        The motions are (H, 4, 4); J is `plane_rows`.
+        """
+        if not is_on_host(sources) and sources.is_cuda:
             from pcreg.kernels.triton.points.nearest import step_sums
 
-            sums = step_sums(source, self.points, self.normals, like(T, source), max_distance)
-            return to_host(sums)[:6]
-        points, partners, normals = self.partners(transform(T, source), max_distance)
-        return _sums(plane_rows(points, normals), dot(partners - points, normals))
+            sums = step_sums(sources, self.points, self.normals, like(motions, sources), max_distance)
+            return to_host(sums)[:, :6]
+        found = []
+        for source, T in zip(sources, motions, strict=True):
+            points, partners, normals = self.partners(transform(T, source), max_distance)
+            found.append(_sums(plane_rows(points, normals), dot(partners - points, normals)))
+        return np.stack(found)
 
 
 def plane_rows(points: Array, normals: Array) -> Array:
@@ -124,15 +133,25 @@ def plane_rows(points: Array, normals: Array) -> Array:
 
 
 def point_to_plane(
-    source: Array, planes: Planes, T: np.ndarray, max_distance: float, min_step: float, iterations: int
+    sources: Array, planes: Planes, motions: np.ndarray, max_distance: float, min_step: float, iterations: int
 ) -> np.ndarray:
-    """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
-    radius = float(namespace(source).mean(lengths(transform(T, source))))  # takes radians to metres
+    """Move each of sources (H, N, 3) from its motion (4, 4) on, until a step is below `min_step` metres.
+
+    Partners are within `max_distance`. Returns the motions (H, 4, 4). On a GPU all are moved at once.
+    """
+    T, moving = motions.copy(), np.arange(len(motions))
+    # Takes radians to metres
+    radii = [float(namespace(s).mean(lengths(transform(m, s)))) for s, m in zip(sources, T, strict=True)]
     for _ in range(iterations):
-        twist = _solution(planes.step_sums(source, T, max_distance))
-        T = _motion(twist) @ T
-        if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:
+        if len(moving) == 0:
             break
+        some = sources if len(moving) == len(T) else take(sources, like(moving, sources))
+        steps = []
+        for h, sums in zip(moving, planes.step_sums(some, T[moving], max_distance), strict=True):
+            twist = _solution(sums)
+            T[h] = _motion(twist) @ T[h]
+            steps.append(radii[h] * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]))
+        moving = moving[np.array(steps) >= min_step]
     return T
 
 
@@ -151,9 +170,11 @@ def _motion(twist: np.ndarray) -> np.ndarray:
     return se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:])
 
 
-def _fit(moved: Array, index: Index, distance: float) -> tuple[float, int, float]:
-    """The score of moved source points (N, 3), the number near the target, and their RMS distance."""
-    found = to_host(index.query(moved, max_distance=distance)[0])
-    near = found[np.isfinite(found)]
-    rms = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
-    return (1 - (near / distance) ** 2).sum(), len(near), rms
+def _fits(moved: Array, index: Index, distance: float) -> np.ndarray:
+    """Score, number near the target and their RMS distance (S, 3) of source points (S, N, 3)."""
+    fits = []
+    for found in to_host(index.query(moved.reshape(-1, 3), max_distance=distance)[0]).reshape(len(moved), -1):
+        near = found[np.isfinite(found)]
+        rms = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
+        fits.append(((1 - (near / distance) ** 2).sum(), len(near), rms))
+    return np.array(fits)

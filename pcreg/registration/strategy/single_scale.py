@@ -104,7 +104,8 @@ class SingleScaleRegistrar:
         self, source: DescribedCloud, target: DescribedCloud, T: np.ndarray, clock: Clock | None = None
     ) -> Candidate:
         """A motion (4, 4) found elsewhere, refined, with the evidence about it."""
-        return self._candidate(self._compared(source, target, clock or Clock()), T)
+        (found,) = self._refined(self._compared(source, target, clock or Clock()), T[None])
+        return found
 
     def candidates(
         self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
@@ -118,9 +119,9 @@ class SingleScaleRegistrar:
         pair = self._compared(source, target, clock)
         first, others = np.split(self._hypotheses(pair, seed), [FIRST_HYPOTHESES])
         clock.lap("estimate")
-        found = [self._aligned(pair, T, briefly=True) for T in first]
+        found = self._aligned(pair, first, briefly=True)
         if max(map(self._probability, found)) < self.sure:
-            found += [self._aligned(pair, T, briefly=True) for T in others]
+            found += self._aligned(pair, others, briefly=True)
         found = self._distinct(found, source)
         while found[0].briefly:
             found[0] = self._finished(pair, found[0])
@@ -131,10 +132,8 @@ class SingleScaleRegistrar:
     def all_candidates(self, source: DescribedCloud, target: DescribedCloud) -> list[Candidate]:
         """A candidate for each hypothesis, in their order, the first ones refined fully."""
         pair = self._compared(source, target, Clock())
-        return [
-            self._aligned(pair, T, briefly=rank >= FIRST_HYPOTHESES)
-            for rank, T in enumerate(self._hypotheses(pair, seed=0))
-        ]
+        first, others = np.split(self._hypotheses(pair, seed=0), [FIRST_HYPOTHESES])
+        return self._aligned(pair, first, briefly=False) + self._aligned(pair, others, briefly=True)
 
     def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
         """True if two motions (4, 4) put the source in about the same place."""
@@ -198,25 +197,28 @@ class SingleScaleRegistrar:
         )
         return found.hypotheses
 
-    def _aligned(self, pair: _Pair, T_target_source: np.ndarray, *, briefly: bool = False) -> Candidate:
-        """The candidate near a hypothesis (4, 4), aligned by descriptors first."""
-        return self._candidate(pair, pair.agreement.refine(T_target_source), briefly=briefly)
+    def _aligned(self, pair: _Pair, hypotheses: np.ndarray, *, briefly: bool) -> list[Candidate]:
+        """The candidates near hypotheses (H, 4, 4), aligned by descriptors first."""
+        return self._refined(pair, pair.agreement.refine(hypotheses), briefly=briefly)
 
-    def _candidate(self, pair: _Pair, T_target_source: np.ndarray, *, briefly: bool = False) -> Candidate:
+    def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Candidate]:
+        """The candidates near motions (H, 4, 4)."""
         source, target, matches, matched, agreement, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
         surfaces, distance = (target.surface, target.normals), OVERLAP_DISTANCE_VOXELS * self.voxel
-        refined = refine(every_nth(source.surface, points), *surfaces, T_target_source, distance, iterations)
-        T = refined.T_target_source
-        overlap = Overlap.of(source.surface, *surfaces, T, distance)
-        evidence = gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
-        agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
-        return Candidate(refined, evidence, matches.rows[agree], overlap, briefly)
+        found = []
+        for refined in refine(every_nth(source.surface, points), *surfaces, motions, distance, iterations):
+            T = refined.T_target_source
+            overlap = Overlap.of(source.surface, *surfaces, T, distance)
+            evidence = gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
+            agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
+            found.append(Candidate(refined, evidence, matches.rows[agree], overlap, briefly))
+        return found
 
     def _finished(self, pair: _Pair, brief: Candidate) -> Candidate:
         """The candidate refined fully, unless bent scans slide away from it then."""
-        full = self._candidate(pair, brief.refined.T_target_source)
+        (full,) = self._refined(pair, brief.refined.T_target_source[None])
         has_slid = self._probability(full) < MIN_KEPT_PROBABILITY * self._probability(brief)
         return brief._replace(briefly=False) if has_slid else full
 

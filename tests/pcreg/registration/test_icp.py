@@ -19,8 +19,9 @@ def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
 def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
     """By arrays, with the same result by tensors."""
     clouds = source, target, normals_of(target, 3 * distance)[0]
-    found = icp.refine(*clouds, start, distance)
-    by_tensors = icp.refine(*map(torch.from_numpy, clouds), start, distance)
+    motions = np.stack([start, start @ se3(np.eye(3), [distance / 2, 0, 0])])
+    found, _ = icp.refine(*clouds, motions, distance)
+    by_tensors, _ = icp.refine(*map(torch.from_numpy, clouds), motions, distance)
     np.testing.assert_allclose(by_tensors.T_target_source, found.T_target_source, rtol=1e-9, atol=1e-9)
     assert (by_tensors.overlap, by_tensors.rmse) == pytest.approx((found.overlap, found.rmse), abs=1e-9)
     return found

@@ -41,9 +41,9 @@ def test_a_known_motion_comes_back(room, found):
 
 
 def test_a_full_refinement_that_slides_away_is_undone(room, registrar, monkeypatch):
-    def sliding(surface, target, normals, T, distance, iterations):
-        T_slid = se3(np.eye(3), [0.5 * (iterations == MAX_ITERATIONS), 0, 0]) @ T
-        return refine(surface, target, normals, T_slid, distance, 1)
+    def sliding(surface, target, normals, motions, distance, iterations):
+        slid = se3(np.eye(3), [0.5 * (iterations == MAX_ITERATIONS), 0, 0]) @ motions
+        return refine(surface, target, normals, slid, distance, 1)
 
     monkeypatch.setattr(single_scale, "refine", sliding)
     found = registrar.register(room.source, room.target)

@@ -124,41 +124,47 @@ def _with_one(x, y, z):
     return tl.where(column == 3, z[:, None], row)
 
 
-def step_sums(source: Tensor, target: Tensor, normals: Tensor, T: Tensor, max_distance: float) -> Tensor:
-    """Sums (7, 7) of (J, r)^T (J, r) over the source points (N, 3) with a target point nearby.
+def step_sums(
+    sources: Tensor, target: Tensor, normals: Tensor, motions: Tensor, max_distance: float
+) -> Tensor:
+    """Sums (H, 7, 7) of (J, r)^T (J, r) over the points of each source (H, N, 3) with a target point nearby.
 
-    J (K, 6) and r (K,) are the Jacobian rows and the offsets of source points, moved by T (4, 4), from the
-    planes of their nearest target points (M, 3) with these normals (M, 3), where these are closer than
-    `max_distance`. All float64; added up in an order that does not change.
+    J (K, 6) and r (K,) are the Jacobian rows and the offsets of source points, moved by its motion (4, 4),
+    from the planes of their nearest target points (M, 3) with these normals (M, 3), where these are closer
+    than `max_distance`. All float64; added up in an order that does not change.
     """
-    source, target, normals = (rows.contiguous() for rows in (source, target, normals))
-    programs = -(-len(source) // QUERIES)
-    parts = source.new_empty((programs, WIDTH, WIDTH))
-    arguments = source, target, normals, T, parts, max_distance**2, len(source), len(target)
+    tensors = [each.contiguous() for each in (sources, target, normals, motions)]
+    H, N, _ = sources.shape
+    programs = -(-N // QUERIES)
+    parts = sources.new_empty((H, programs, WIDTH, WIDTH))
+    arguments = *tensors, parts, max_distance**2, N, len(target), programs
     constants = {"WIDTH": WIDTH, "QUERIES": QUERIES, "POINTS": POINTS}
-    launch(_step_sums, programs, arguments, constants)
-    return parts.sum(0)[:7, :7]
+    launch(_step_sums, H * programs, arguments, constants)
+    return parts.sum(1)[:, :7, :7]
 
 
 @triton.jit(
-    do_not_specialize=["Q", "M"],
-    do_not_specialize_on_alignment=["source", "target", "normals", "T", "parts"],
+    do_not_specialize=["Q", "M", "programs"],
+    do_not_specialize_on_alignment=["sources", "target", "normals", "motions", "parts"],
 )
 def _step_sums(
-    source,  # (Q, 3) float64, like all of it
+    sources,  # (H, Q, 3) float64, like all of it
     target,  # (M, 3)
     normals,  # (M, 3)
-    T,  # (4, 4)
-    parts,  # (programs, WIDTH, WIDTH), out
+    motions,  # (H, 4, 4)
+    parts,  # (H, programs, WIDTH, WIDTH), out
     most: tl.float64,  # squared metres
     Q,
     M,
+    programs,  # for each source
     WIDTH: tl.constexpr,
     QUERIES: tl.constexpr,
     POINTS: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
-    q = program * QUERIES + tl.arange(0, QUERIES)
+    h = program // programs
+    source, T = sources + 3 * h * Q, motions + 16 * h
+    q = (program % programs) * QUERIES + tl.arange(0, QUERIES)
     inside = q < Q
     sx, sy, sz = three_at(source + 3 * q, inside)
     x = tl.load(T) * sx + tl.load(T + 1) * sy + tl.load(T + 2) * sz + tl.load(T + 3)
