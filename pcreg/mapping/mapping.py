@@ -141,7 +141,7 @@ def run(
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files, True)
-        work = Work(registrar, found, folder / "descriptions", seed, prior)
+        work = Work(registrar, found, folder / "descriptions", seed, prior, diagnose=False)
         voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel)
         if option == "auto" and (behind := _seen_from_behind(scans, found)):

@@ -130,6 +130,7 @@ class Work:
     folder: Path  # of descriptions
     seed: int
     prior: Prior = ANY
+    diagnose: bool = True  # as of `Registrar.register`
 
     def errors(self, pair: Pair) -> list[str]:
         """The errors of the files of a pair that cannot be used."""
@@ -152,7 +153,8 @@ class Work:
         if errors := self.errors(pair):
             return refused | {"error": "; ".join(errors)}
         clouds = self.clouds(pair)
-        found, error = attempted(lambda: self.registrar.register(*clouds, seed=self.seed, prior=self.prior))
+        options = {"seed": self.seed, "prior": self.prior, "diagnose": self.diagnose}
+        found, error = attempted(lambda: self.registrar.register(*clouds, **options))
         if found is None:
             return refused | {"error": error}
         units = self.files[pair[0]].units, self.files[pair[1]].units

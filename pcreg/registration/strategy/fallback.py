@@ -27,6 +27,7 @@ def answer_at_scales(
     answer: Answer,
     *,
     seed: int = 0,
+    diagnose: bool = True,
 ) -> Registration:
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
@@ -37,8 +38,9 @@ def answer_at_scales(
     low that they cannot help. Each is one more chance to be wrong: so a motion found at another scale is
     assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
     that of the other scale taken three times, and again the mirror image must not fit better. If no scale
-    registers, the first scale's answer is returned with notes on what may be wrong with the clouds.
-    Viewpoints that are not stated are estimated at the first scale. `seed` is that of the mirror test.
+    registers, the first scale's answer is returned, and with `diagnose` notes on what may be wrong with the
+    clouds; else a mirror image that no answer depends on is not tried. Viewpoints that are not stated are
+    estimated at the first scale. `seed` is that of the mirror test.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -78,15 +80,18 @@ def answer_at_scales(
         )
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
-    tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
-    (other, more), mirrored = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
+    tries = [lambda: _at_another_scale(scales, (source, a), (target, b), first, answer)]
+    tries += [mirror_confidence] * diagnose
+    (other, more), *mirrored = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     clock.add(more)
-    if other and other.confidence >= mirrored:
+    if other and other.confidence >= (mirrored or [mirror_confidence()])[0]:
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
+    if not diagnose:
+        return found
     notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
     notes += diagnostics.unknown_viewpoints(a, b)
     notes += diagnostics.doubtful_units(source.points, target.points, differ=True)
-    if mirrored >= MIN_CONFIDENCE:
+    if mirrored[0] >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, notes=tuple(notes))
 

@@ -1,6 +1,7 @@
 """What other scales and the mirror image say of an answer."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,8 +22,8 @@ from tests.pcreg.registration.test_api import VOXEL, correct
 SCALE = SingleScaleRegistrar(FPFH(VOXEL))
 
 
-def registered_at(pair, scales):
-    return answer_at_scales(*pair, scales, lambda scale, *clouds: scale.match(*clouds))
+def registered_at(pair, scales, **options):
+    return answer_at_scales(*pair, scales, lambda scale, *clouds: scale.match(*clouds), **options)
 
 
 def matched(pair):
@@ -54,13 +55,14 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
     monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
-    for answered in ([refused, refused, sure], [refused, sure], [sure]):
+    for diagnose, answered in product((True, False), ([refused, refused, sure], [refused, sure], [sure])):
         answers = iter(answered)
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
-        found = registered_at(pair, [SCALE, SCALE])
+        found = registered_at(pair, [SCALE, SCALE], diagnose=diagnose)
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
-        assert any("mirrored" in note for note in found.notes) is not registered
+        noted = not registered and (diagnose or len(answered) < 3)  # the first scale registers
+        assert any("mirrored" in note for note in found.notes) is noted
 
 
 @pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
