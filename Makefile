@@ -3,7 +3,7 @@
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error
 # make bench  the operators against a dense product
-# make tables  the tables of docs/benchmarks, measured again: hours; the clouds are in data/ or DATA=...
+# make tables  the tables of docs/benchmarks that other code measured, again: hours; the clouds are in data/ or DATA=...
 # make release  tests, tables and site; then the wheel in dist/, the changelog's date and a tag
 # All set up .venv first, if needed, `demo` with the core alone: make PYTHON=python3.12 chooses the interpreter of a new one.
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Measure the tables of docs/benchmarks again, into docs/results; then write the pages:
-#     benchmarks/tables.sh                    # all that need no GPU: some three hours on two cores
+#     benchmarks/tables.sh                    # those of other code than today's that need no GPU; goes on if stopped
+#     benchmarks/tables.sh cpu                # all that need no GPU: some three hours on two cores
 #     benchmarks/tables.sh rooms maps-lidar   # these
 #     PYTHON=python3 benchmarks/tables.sh gpu # all that need a GPU
 #
@@ -14,7 +15,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 DATA=${DATA:-data} PYTHON=${PYTHON:-.venv/bin/python} WORKERS=${WORKERS:-2}
-[ -d "$DATA" ] || { echo "error: $DATA: no such folder; name that of the clouds by DATA=FOLDER" >&2; exit 2; }
 CPU="rooms overlap lidar register-rooms register-lidar normals options peers files refusals forward-cpu maps-rooms
     maps-lidar maps-located maps-retrieval verdict-simulated verdict-real finetuning install"
 GPU="pairs-cuda first batch-cuda forward operators training"
@@ -64,14 +64,16 @@ measure() {
     finetuning)
         local runs=() weights folder=outputs/finetuning
         local pairs=(data.minimum_distance=3 data.maximum_distance=15 data.neighbours=6 data.proposals=100)
-        "$PYTHON" -m pcreg train experiment=finetune "data.root=$DATA/finetuning/handheld" device=cpu workers=0 "out=$folder"
+        local handheld=("data.root=$DATA/finetuning/handheld" "data.cache=$folder/handheld")
+        local car=("data.root=$DATA/finetuning/car" "data.cache=$folder/car")
+        rm -rf "$folder"
+        "$PYTHON" -m pcreg train experiment=finetune "${handheld[@]}" device=cpu workers=0 "out=$folder"
         for name in before mixed last; do
             weights=()
             [ $name = before ] || weights=("descriptor.weights=$folder/$name.safetensors")
-            runs+=(--run "handheld, 50 pairs held out; $name" "data.root=$DATA/finetuning/handheld" data.split=held_out
-                "${pairs[@]}" limit=50 "${weights[@]}"
-                --run "car, 40 pairs 3 to 15 m apart; $name" "data.root=$DATA/finetuning/car" "${pairs[@]}" limit=40
+            runs+=(--run "handheld, 50 pairs held out; $name" "${handheld[@]}" data.split=held_out "${pairs[@]}" limit=50
                 "${weights[@]}"
+                --run "car, 40 pairs 3 to 15 m apart; $name" "${car[@]}" "${pairs[@]}" limit=40 "${weights[@]}"
                 --run "car, 10 m apart; $name" "data.root=$DATA/lidar/city_10m" "${weights[@]}"
                 --run "car, 20 m apart; $name" "data.root=$DATA/lidar/city_20m" "${weights[@]}")
         done
@@ -117,8 +119,13 @@ measure() {
     esac
 }
 
-case ${1:-cpu} in cpu) set -- $CPU ;; gpu) set -- $GPU ;; esac
+case ${1:-older} in
+older) set -- $("$PYTHON" benchmarks/pages.py | tr -d , | tr ' ' '\n' | grep -xF "$(printf '%s\n' $CPU)") ;;
+cpu) set -- $CPU ;;
+gpu) set -- $GPU ;;
+esac
 for table; do
+    [ -d "$DATA" ] || { echo "error: $DATA: no such folder; name that of the clouds by DATA=FOLDER" >&2; exit 2; }
     echo "$table, $(date +%T)"
     TABLE_COMMAND="benchmarks/tables.sh $table" measure
 done
