@@ -5,13 +5,12 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from pcreg.cli.config import CONFIGS, compose_config
+from pcreg.cli.config import CONFIGS, compose_config, flat
 from pcreg.cli.register import parsed
 from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
@@ -100,15 +99,6 @@ def test_settings_in_the_text_are_keys(page):
 
 def keys_of(group: str) -> set[str]:
     return {key for path in (CONFIGS / group).glob("*.yaml") for key in flat(OmegaConf.load(path))}
-
-
-def flat(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
-    """The keys of a configuration, sections and what they hold, with dots between."""
-    for key in cfg:
-        yield f"{prefix}{key}"
-        value = OmegaConf.to_container(cfg)[key]
-        if isinstance(value, dict):
-            yield from flat(cfg[key], f"{prefix}{key}.")
 
 
 def example(page: str) -> str:

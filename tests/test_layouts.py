@@ -15,30 +15,30 @@ from pcreg.cli.config import compose_config
 from pcreg.cli.evaluate import evaluate
 from pcreg.datasets.threedmatch import read_log
 from pcreg.io.cloud import read_cloud
+from tests.datasets.test_threedmatch import entries, geotransformer_lists, predator_lists
 
 pytestmark = pytest.mark.usefixtures("in_process")
 SCENE = "7-scenes-redkitchen"
 PAIRS = [(0, 1), (0, 2)]  # (i, j): j moves into i; the first is left out of the official recall
 
 
-def entries(path, size):
-    """The entries of a gt.log or gt.info that PAIRS name, written as they are in the wild."""
+def matrix_of(path, size):
+    """The matrix of a pair (i, j) in a gt.log or gt.info."""
     matrices = read_log(path, size)
-    lines = []
-    for i, j in PAIRS:
-        lines.append(f"{i}\t {j}\t 60\t")
-        lines += [" " + "\t ".join(f"{value:.8e}" for value in row) for row in matrices[i, j]]
-    return "\n".join(lines) + "\n"
+    return lambda *pair: matrices[pair]
+
+
+def write_logs(folder, gt):
+    folder.mkdir(parents=True)
+    for name, size in (("gt.log", 4), ("gt.info", 6)):
+        (folder / name).write_text(entries(PAIRS, matrix_of(gt / name, size)))
 
 
 def original(root, clouds, gt):
-    evaluation = root / f"{SCENE}-evaluation"
-    for folder in (root / SCENE, evaluation):
-        folder.mkdir(parents=True)
+    (root / SCENE).mkdir(parents=True)
     for number, cloud in enumerate(clouds):
         shutil.copy(cloud, root / SCENE / f"cloud_bin_{number}.ply")
-    (evaluation / "gt.log").write_text(entries(gt / "gt.log", 4))
-    (evaluation / "gt.info").write_text(entries(gt / "gt.info", 6))
+    write_logs(root / f"{SCENE}-evaluation", gt)
 
 
 def write_pth(folder, clouds):
@@ -50,39 +50,16 @@ def write_pth(folder, clouds):
 def predator(root, clouds, gt):
     """The archive `indoor`: fragments in test/, one pickled dict of lists."""
     write_pth(root / "test" / SCENE, clouds)
-    T = read_log(gt / "gt.log", 4)
-    lists = {
-        "rot": [T[pair][:3, :3] for pair in PAIRS],
-        "trans": [T[pair][:3, 3:] for pair in PAIRS],
-        "src": [f"test/{SCENE}/cloud_bin_{j}.pth" for _, j in PAIRS],
-        "tgt": [f"test/{SCENE}/cloud_bin_{i}.pth" for i, _ in PAIRS],
-        "overlap": [np.float64(0.5) for _ in PAIRS],
-    }
+    lists = predator_lists({SCENE: PAIRS}, matrix_of(gt / "gt.log", 4))
     (root / "3DMatch.pkl").write_bytes(pickle.dumps(lists))
 
 
 def geotransformer(root, clouds, gt):
     """Fragments in data/test/, a pickled list of dicts and the logs in metadata/."""
     write_pth(root / "data" / "test" / SCENE, clouds)
-    logs = root / "metadata" / "benchmarks" / "3DMatch" / SCENE
-    logs.mkdir(parents=True)
-    (logs / "gt.log").write_text(entries(gt / "gt.log", 4))
-    (logs / "gt.info").write_text(entries(gt / "gt.info", 6))
-    T = read_log(gt / "gt.log", 4)
-    rows = [
-        {
-            "overlap": 0.5,
-            "pcd0": f"test/{SCENE}/cloud_bin_{i}.pth",
-            "pcd1": f"test/{SCENE}/cloud_bin_{j}.pth",
-            "rotation": T[i, j][:3, :3],
-            "translation": T[i, j][:3, 3],
-            "scene_name": SCENE,
-            "frag_id0": i,
-            "frag_id1": j,
-        }
-        for i, j in PAIRS
-    ]
-    (root / "metadata" / "3DMatch.pkl").write_bytes(pickle.dumps(rows))
+    write_logs(root / "metadata" / "benchmarks" / "3DMatch" / SCENE, gt)
+    lists = geotransformer_lists({SCENE: PAIRS}, matrix_of(gt / "gt.log", 4))
+    (root / "metadata" / "3DMatch.pkl").write_bytes(pickle.dumps(lists))
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +98,10 @@ def test_a_kitti_tree_is_measured_without_its_broken_scan(real_data, tmp_path, c
     runpy.run_path(str(real_data / "lidar/unpack.py"))["unpack"](tmp_path)
     (scan,) = tmp_path.rglob("sequences/90/velodyne/000102.bin")  # of the last of four pairs
     scan.write_bytes(scan.read_bytes()[: 4096 * 100])
-    overrides = [
-        "data=kitti",
-        f"data.root={tmp_path}",
-        "data.sequences=[90]",
-        "data.skip_broken=true",
-        "data.workers=1",
-        "seeds=[0]",
-        f"out={tmp_path / 'out'}",
-        f"cache={tmp_path / 'features'}",
-        "protocol.samples=[5000]",
-        "protocol.mutual=true",
-    ]
-    figures = evaluate(compose_config("evaluate", overrides))
+    data = "data=kitti", "data.sequences=[90]", "data.skip_broken=true", "data.workers=1"
+    settings = "seeds=[0]", "protocol.samples=[5000]", "protocol.mutual=true"
+    places = f"data.root={tmp_path}", f"out={tmp_path / 'out'}", f"cache={tmp_path / 'features'}"
+    figures = evaluate(compose_config("evaluate", [*data, *settings, *places]))
     assert figures["pairs"] == 3
     assert figures["RR_2m_5deg"] == 1.0
     shown = capsys.readouterr().out

@@ -67,9 +67,11 @@ def test_network(run):
 
 @pytest.fixture
 def pair(folder, room) -> list[str]:
-    """The files of two scans of a room."""
+    """The files of two scans of a room, and a list that has their truth."""
     write_ply(folder / "source.ply", room.source)
     write_ply(folder / "target.ply", room.target)
+    truth = " ".join(map(str, room.T_target_source.ravel()))
+    (folder / "pairs.txt").write_text(f"source.ply target.ply {truth}\n")
     return ["source.ply", "target.ply"]
 
 
@@ -81,9 +83,7 @@ def test_register(run, pair):
     ]
 
 
-def test_every_way_is_held_against_the_truth(run, pair, room):
-    truth = " ".join(map(str, room.T_target_source.ravel()))
-    Path("pairs.txt").write_text(f"source.ply target.ply {truth}\n")
+def test_every_way_is_held_against_the_truth(run, pair):
     ways = ["ours", "gravity", "nearer", "scale", "open3d"]
     assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0
     rows = result("pairs.json")
@@ -93,9 +93,7 @@ def test_every_way_is_held_against_the_truth(run, pair, room):
     assert float(rows[3]["scale off by, %"]) < 2
 
 
-def test_tables_of_runs_have_a_row_per_way_to_average(run, pair, room):
-    truth = " ".join(map(str, room.T_target_source.ravel()))
-    Path("pairs.txt").write_text(f"source.ply target.ply {truth}\n")
+def test_tables_of_runs_have_a_row_per_way_to_average(run, pair):
     columns = ["RR 0.3 m / 15 deg %", "accepted"]
     settings = ["data=folder", "data.root=.", "protocol=system", "seeds=[0]"]
     words = ["--run", "room", "limit=1", "--settings", *settings, "--columns", *columns]

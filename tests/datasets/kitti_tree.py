@@ -22,11 +22,6 @@ def line(x):
     return np.stack([np.asarray(x, dtype=np.float64), np.zeros(len(x)), np.zeros(len(x))], 1)
 
 
-def drive(poses):
-    """Poses of the LiDAR as poses of the camera, which is what KITTI's files hold."""
-    return [V @ pose @ inverse(V) for pose in poses]
-
-
 def write_tree(root, camera_poses, clouds=None, sequence=8):
     folder = root / "sequences" / f"{sequence:02d}"
     (folder / "velodyne").mkdir(parents=True)
@@ -54,5 +49,6 @@ def write_scene(root: Path) -> tuple[Path, np.ndarray]:
     poses = [se3(rotation_about(Z, 3 * n), np.array([8.0 * n, 0.1 * n, 0])) for n in range(3)]
     error = se3(rotation_about(Z, 0.3), np.array([0.05, -0.03, 0.0]))
     clouds = [transform(inverse(pose), scene) for pose in poses]
-    write_tree(root / "dataset", drive([poses[0], poses[1] @ error, poses[2]]), clouds)
+    drive = poses[0], poses[1] @ error, poses[2]
+    write_tree(root / "dataset", [V @ pose @ inverse(V) for pose in drive], clouds)  # poses of the camera
     return root, inverse(poses[1]) @ poses[0]

@@ -107,13 +107,7 @@ def test_pairs_are_changed_together_and_each_for_itself():
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"crop": 1.0},
-        {"drop": -0.1},
-        {"scale": (1.2, 0.8)},
-        {"scale": (0.0, 1.0)},
-        {"jitter": -1.0},
-    ],
+    [{"crop": 1.0}, {"drop": -0.1}, {"scale": (1.2, 0.8)}, {"scale": (0.0, 1.0)}, {"jitter": -1.0}],
     ids=str,
 )
 def test_senseless_settings_are_refused(settings):

@@ -40,19 +40,18 @@ def write_fragments(folder, suffix=".ply"):
                 torch.save(points.astype(np.float32), folder / scene / f"cloud_bin_{number}.pth")
 
 
-def write_logs(folder, name="{}", information=True):
+def write_logs(folder, name="{}"):
     for scene, pairs in LISTED.items():
         place = folder / name.format(scene)
         place.mkdir(parents=True, exist_ok=True)
         (place / "gt.log").write_text(entries(pairs, motion))
-        if information:
-            (place / "gt.info").write_text(entries(pairs, lambda i, j: (10 * i + j) * np.eye(6)))
-            (place / "gt_overlap.log").write_text("0,1,0.75\n0,2,0.0\n0,3,0.25\n1,3,0.5\n")
+        (place / "gt.info").write_text(entries(pairs, lambda i, j: (10 * i + j) * np.eye(6)))
+        (place / "gt_overlap.log").write_text("0,1,0.75\n0,2,0.0\n0,3,0.25\n1,3,0.5\n")
 
 
-def predator_lists(prefix="test"):
+def predator_lists(listed=LISTED, motion=motion, prefix="test"):
     lists = {"src": [], "tgt": [], "rot": [], "trans": [], "overlap": []}
-    for scene, pairs in LISTED.items():
+    for scene, pairs in listed.items():
         for i, j in pairs:
             lists["src"].append(f"{prefix}/{scene}/cloud_bin_{j}.pth")
             lists["tgt"].append(f"{prefix}/{scene}/cloud_bin_{i}.pth")
@@ -62,7 +61,7 @@ def predator_lists(prefix="test"):
     return lists
 
 
-def geotransformer_lists():
+def geotransformer_lists(listed=LISTED, motion=motion):
     return [
         {
             "overlap": 0.5,
@@ -74,7 +73,7 @@ def geotransformer_lists():
             "frag_id0": i,
             "frag_id1": j,
         }
-        for scene, pairs in LISTED.items()
+        for scene, pairs in listed.items()
         for i, j in pairs
     ]
 
@@ -132,7 +131,7 @@ def test_pickled_lists_are_read_in_both_forms(tmp_path, lists, folder):
 @pytest.mark.parametrize(("benchmark", "file"), [("train", "train_info.pkl"), ("val", "val_info.pkl")])
 def test_training_lists_hold_arrays_and_lie_under_train(tmp_path, benchmark, file):
     write_fragments(tmp_path / "train", ".pth")
-    lists = predator_lists("train")
+    lists = predator_lists(prefix="train")
     lists |= {key: np.stack(lists[key]) for key in ("rot", "trans", "overlap")}
     (tmp_path / file).write_bytes(pickle.dumps(lists))
     assert_pairs_fit(ThreeDMatch(tmp_path, benchmark))
@@ -174,19 +173,15 @@ def test_damaged_lists_are_bad_input(tmp_path):
 
 
 @pytest.mark.parametrize("lists", [predator_lists, geotransformer_lists])
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [(2 * np.eye(3), "not a rotation and a translation"), (np.diag([1.0, 1, -1]), "a mirror image")],
-)
-def test_a_pickled_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path, lists, change, words):
+def test_a_pickled_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path, lists):
     content = lists()
     if isinstance(content, dict):
-        content["rot"][1] = content["rot"][1] @ change
+        content["rot"][1] = 2 * content["rot"][1]
     else:
-        content[1]["rotation"] = content[1]["rotation"] @ change
+        content[1]["rotation"] = 2 * content[1]["rotation"]
     (tmp_path / "3DLoMatch.pkl").write_bytes(pickle.dumps(content))
     pair = "pair kitchen/cloud_bin_3->kitchen/cloud_bin_0"
-    with pytest.raises(InputError, match=f"3DLoMatch.pkl: the motion of {pair} is {words}"):
+    with pytest.raises(InputError, match=f"3DLoMatch.pkl: the motion of {pair} is not a rotation"):
         ThreeDMatch(tmp_path, "3DLoMatch")
 
 

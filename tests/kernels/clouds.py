@@ -39,6 +39,13 @@ def counted(points, lengths, size, kernel_size, radius, normals=None):
     return torch.from_numpy(counts(pairs, len(points), size, kernel_size, radius, own))
 
 
+def assert_equal(found, expected):
+    """Triplets of any device are those expected, to the last one."""
+    assert (found.n_out, found.n_in, found.symmetric) == (expected.n_out, expected.n_in, expected.symmetric)
+    for name in ("i", "j", "k_offsets"):
+        assert torch.equal(getattr(found, name).cpu(), getattr(expected, name)), name
+
+
 def random_normals(n, seed=5, dtype=torch.float32):
     vectors = torch.randn(n, 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
     return torch.nn.functional.normalize(vectors, dim=1)

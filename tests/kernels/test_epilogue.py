@@ -7,10 +7,12 @@ from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton import output_stationary
 from tests.kernels.clouds import DEVICE, ON_GPU, random_triplets
+from tests.kernels.test_batch_norm import norm_of
 
-pytest.importorskip("triton", reason="no triton for this platform")
+output_stationary = pytest.importorskip(
+    "pcreg.kernels.triton.output_stationary", reason="no triton for this platform"
+)
 pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
 
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2}
@@ -21,18 +23,11 @@ def values(*shape, dtype=torch.float32, seed=0):
 
 
 def epilogues(N, M, dtype):
-    mean, scale, shift = (values(M, seed=seed) for seed in (1, 2, 3))
-    norm = torch.nn.BatchNorm1d(M).to(DEVICE)
-    with torch.no_grad():
-        for tensor, value in zip(
-            (norm.running_mean, norm.weight, norm.bias), (mean, scale, shift), strict=True
-        ):
-            tensor.copy_(value)
-        norm.running_var.copy_(scale.square() + 0.1)
-    residual = values(N, M, dtype=dtype, seed=4)
+    scale, shift, residual = values(M, seed=2), values(M, seed=3), values(N, M, dtype=dtype, seed=4)
+    norm = norm_of(scale, shift).eval()
     return {
-        "norm": Epilogue(norm.eval()),
-        "norm, residual, relu": Epilogue(norm.eval(), residual=residual, relu=True),
+        "norm": Epilogue(norm),
+        "norm, residual, relu": Epilogue(norm, residual=residual, relu=True),
         "bias, relu": Epilogue(bias=shift, relu=True),
         "residual": Epilogue(residual=residual),
     }

@@ -7,6 +7,7 @@ from pcreg.kernels.padded_pyramid import PaddedPyramid
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from tests.kernels.clouds import DEVICE
+from tests.kernels.test_pyramid import every
 from tests.pcreg.scenes import wavy_sheet
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -22,10 +23,6 @@ C, M = 3, 5
 def pyramid(*sizes):
     clouds = [wavy_sheet(size, seed=number) for number, size in enumerate(sizes)]
     return Pyramid.build(PointBatch.from_clouds(clouds).to(DEVICE), GEOMETRY, (1, len(sizes) - 1))
-
-
-def every(some):
-    return [*some.same, *some.down, *(triplets.transposed for triplets in some.down)]
 
 
 def values(*shape):

@@ -6,9 +6,8 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.cpu.stencil import ppf_cells, swap_height_axes
+from pcreg.kernels.cpu.stencil import ppf_cells
 from pcreg.kernels.stencil import native_triplets, radius_search, surface_normals
-from pcreg.kernels.triplets import Symmetry
 from tests.kernels.clouds import DEVICE, random_batch, random_normals
 
 
@@ -42,27 +41,6 @@ def test_a_point_without_a_normal_is_level():
     offset, none, up = np.array([[0.1], [0.2], [0.9]]), np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])
     assert ppf_cells(offset, none, up, 1.0, 3).tolist() == [2 * 9 + 1 * 3 + 0]
     assert ppf_cells(0 * offset, up, up, 1.0, 3).tolist() == [0 * 9 + 1 * 3 + 1]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kernel_size", [3, 5])
-def test_the_other_end_sees_heights_exchanged(dtype, kernel_size):
-    points, lengths = random_batch([40, 0, 25], dtype=dtype)
-    normals = random_normals(65, dtype=dtype)
-    triplets = native_triplets(
-        points, points, lengths, lengths, 0.15, kernel_size, normals=(normals, normals)
-    )
-    assert triplets.symmetric == Symmetry.SWAPPED_HEIGHTS
-    back = triplets.transposed
-    opposite = swap_height_axes(torch.arange(kernel_size**3))
-    there = sorted(
-        zip(triplets.i.tolist(), triplets.j.tolist(), triplets.cell_of_triplets().tolist(), strict=True)
-    )
-    again = sorted(
-        zip(back.i.tolist(), back.j.tolist(), opposite[back.cell_of_triplets()].tolist(), strict=True)
-    )
-    assert there == again
-    assert len(there) > 65
 
 
 def test_gradients_are_those_of_the_definition():

@@ -4,12 +4,18 @@ import torch
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig, search_at_once
+from tests.kernels.clouds import DEVICE, ON_GPU, assert_equal
 from tests.pcreg.scenes import wavy_sheet
 
 
 @pytest.fixture(scope="module")
 def batch():
     return PointBatch.from_clouds([wavy_sheet(300), np.empty((0, 3)), wavy_sheet(200, seed=1)])
+
+
+def every(pyramid):
+    """All triplets, those of the way up too."""
+    return [*pyramid.same, *pyramid.down, *(triplets.transposed for triplets in pyramid.down)]
 
 
 @pytest.mark.parametrize("snap", [False, True])
@@ -49,35 +55,25 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
 def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
     """By the kernels for a GPU: there, or else in Triton's interpreter."""
     pytest.importorskip("triton", reason="no triton for this platform")
-    on_gpu = torch.cuda.is_available()
-    sizes = (3000, 0, 2000) if on_gpu else (14, 0, 8)
+    sizes = (3000, 0, 2000) if ON_GPU else (14, 0, 8)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
-    size = {"voxel": 0.02} if on_gpu else {"voxel": 0.1, "n_levels": 3}
+    size = {"voxel": 0.02} if ON_GPU else {"voxel": 0.1, "n_levels": 3}
     geometry = PyramidConfig(**size, stem_kernel_size=stem_kernel_size, **kind)
     expected = Pyramid.build(batch, geometry)
-    found = search_at_once(batch.to("cuda" if on_gpu else "cpu"), geometry)
+    found = search_at_once(batch.to(DEVICE), geometry)
     for level, wanted in zip(found.levels, expected.levels, strict=True):
         assert torch.equal(level.points.cpu(), wanted.points)
         assert torch.equal(level.lengths.cpu(), wanted.lengths)
-
-    def everything(pyramid):
-        up = [triplets.transposed for triplets in pyramid.down]
-        return [*pyramid.same, *pyramid.down, *up]
-
     assert found.stem.dtype == expected.stem.dtype == torch.int32
     assert torch.equal(found.stem.cpu(), expected.stem)
-
-    for triplets, wanted in zip(everything(found), everything(expected), strict=True):
-        for name in ("i", "j", "k_offsets"):
-            assert torch.equal(getattr(triplets, name).cpu(), getattr(wanted, name))
-        assert (triplets.n_out, triplets.n_in) == (wanted.n_out, wanted.n_in)
-        assert triplets.symmetric == wanted.symmetric
+    for triplets, wanted in zip(every(found), every(expected), strict=True):
+        assert_equal(triplets, wanted)
 
 
 @pytest.mark.parametrize(("clouds", "kind"), [([], {}), ([np.ones((1, 3))], {"kernel": "ppf"})])
 def test_searching_hardly_any_points_at_once(clouds, kind):
     pytest.importorskip("triton", reason="no triton for this platform")
-    batch = PointBatch.from_clouds(clouds).to("cuda" if torch.cuda.is_available() else "cpu")
+    batch = PointBatch.from_clouds(clouds).to(DEVICE)
     pyramid = search_at_once(batch, PyramidConfig(voxel=0.1, **kind))
     assert pyramid.stem.shape == (125, len(batch))
     assert pyramid.stem.sum() == len(batch)

@@ -5,7 +5,7 @@ import torch
 
 from pcreg.kernels import stencil
 from pcreg.kernels.tiles import Tiles
-from tests.kernels.clouds import DEVICE, ON_GPU, counted, random_batch, random_normals
+from tests.kernels.clouds import DEVICE, ON_GPU, assert_equal, counted, random_batch, random_normals
 
 pytest.importorskip("triton", reason="no triton for this platform")
 run = pytest.importorskip("pcreg.kernels.triton.search.run")
@@ -23,13 +23,6 @@ def search(*arguments):
     return run.find_triplets([query.native_search(*arguments)])[0]
 
 
-def check(triplets, expected):
-    assert (triplets.n_out, triplets.n_in) == (expected.n_out, expected.n_in)
-    assert triplets.symmetric == expected.symmetric
-    for name in ("i", "j", "k_offsets"):
-        assert torch.equal(getattr(triplets, name).cpu(), getattr(expected, name)), name
-
-
 def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, cube=False):
     """The triplets of the CPU, compared with those of the search for GPUs."""
     on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
@@ -37,7 +30,7 @@ def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, 
         on_device[1] = on_device[0]
     expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest, normals, cube)
     there = normals and tuple(each.to(DEVICE) for each in normals)
-    check(search(*on_device, *rest, there, cube), expected)
+    assert_equal(search(*on_device, *rest, there, cube), expected)
     return expected
 
 

@@ -1,12 +1,14 @@
 import gc
 import math
 import weakref
+from collections import Counter
 
 import pytest
 import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.stencil import default_radius, native_triplets
+from pcreg.kernels.triplets import Symmetry
 from tests.kernels.clouds import random_batch, random_normals, random_triplets
 
 
@@ -53,13 +55,18 @@ def test_triplets_go_when_they_are_no_longer_used():
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5])
-def test_symmetric_triplets_are_their_own_transposed_ones_in_opposite_cells(kernel_size):
-    points, lengths = random_batch([40, 0, 25])
-    triplets = native_triplets(points, points, lengths, lengths, 0.15, kernel_size)
-    assert triplets.symmetric
-    last = kernel_size**3 - 1
-    assert rows(triplets) == sorted((last - k, j, i) for k, i, j in rows(triplets))
-    assert not native_triplets(points, points.clone(), lengths, lengths, 0.15, kernel_size).symmetric
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("symmetry", [Symmetry.OPPOSITE, Symmetry.SWAPPED_HEIGHTS])
+def test_symmetric_triplets_are_their_own_transposed_ones_in_other_cells(kernel_size, dtype, symmetry):
+    points, lengths = random_batch([40, 0, 25], dtype=dtype)
+    normals = (random_normals(65, dtype=dtype),) * 2 if symmetry == Symmetry.SWAPPED_HEIGHTS else None
+    arguments = lengths, lengths, 0.15, kernel_size, None, normals
+    triplets = native_triplets(points, points, *arguments)
+    assert triplets.symmetric == symmetry
+    assert len(triplets) > 65 or kernel_size == 1
+    other = symmetry.transposed_weight(torch.arange(kernel_size**3)).tolist()
+    assert rows(triplets) == sorted((other[k], j, i) for k, i, j in rows(triplets))
+    assert not native_triplets(points, points.clone(), *arguments).symmetric
 
 
 @pytest.mark.parametrize("kernel_size", [1, 5])
@@ -79,9 +86,7 @@ def test_searching_half_of_the_pairs_finds_all(kernel_size, pitch, angles):
 @pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (1, 1), (40, 63)])
 def test_buckets_are_the_runs_of_equal_k_and_i(n_out, n_in):
     triplets = random_triplets(n_out, n_in, fan_in=0.6)
-    runs = {}
-    for k, i, _ in rows(triplets):
-        runs[k, i] = runs.get((k, i), 0) + 1
+    runs = Counter((k, i) for k, i, _ in rows(triplets))
     buckets = triplets.buckets
     k_of_buckets = torch.repeat_interleave(torch.arange(27), torch.diff(buckets.k_offsets)).tolist()
     sizes = torch.diff(buckets.offsets).tolist()

@@ -35,14 +35,14 @@ def record(seed: int, index: int, device: str) -> Recording:
     return Recording(clouds, np.stack([np.eye(4), inverse(T)]))
 
 
-def architecture() -> Architecture:
-    return Architecture(voxel=VOXEL, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8))
+def architecture(voxel: float = VOXEL, **more) -> Architecture:
+    return Architecture(voxel, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), **more)
 
 
-def network(seed: int = 0) -> ResUNet:
+def network(seed: int = 0, **settings) -> ResUNet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return ResUNet(architecture())
+        return ResUNet(architecture(**settings))
 
 
 def batches(dataset=None, batch_size: int = 2, workers: int = 0, rotate: bool = True) -> Batches:

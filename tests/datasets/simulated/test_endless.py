@@ -34,10 +34,8 @@ def endless(**settings):
 
 def test_pairs_need_enough_overlap():
     recording = record(0, 0, "cpu")
-    overlap = dict(
-        zip(map(tuple, ScenePairs.of(recording, 0.05, 0.05).pairs.tolist()), [0] * 6, strict=False)
-    )
-    assert set(overlap) == {(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)}
+    pairs = ScenePairs.of(recording, 0.05, 0.05).pairs.tolist()
+    assert sorted(pairs) == [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
     recording.T_world_cloud[2, 2, 3] = 100  # now the third one is far away
     assert ScenePairs.of(recording, 0.05, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
 

@@ -10,7 +10,7 @@ import torch
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, kind_of, record
 from pcreg.datasets.simulated.outdoor import recording
-from pcreg.datasets.simulated.recorded import Recording, ScenePairs
+from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.features.pretrained import ROOM_VOXEL
 from pcreg.geometry.se3 import transform
 from pcreg.registration.matching.nearest import nearest_neighbors
@@ -28,19 +28,14 @@ def few_clouds(monkeypatch):
         monkeypatch.setattr(indoor, name, lambda *arguments, bend=0.0: scans(*arguments))
 
 
-def best_pair(recording: Recording) -> tuple[int, int, float]:
-    scene = ScenePairs.of(recording, ROOM_VOXEL, 0.05)
-    best = scene.overlap.argmax()
-    return *scene.pairs[best].tolist(), float(scene.overlap[best])
-
-
 @pytest.mark.parametrize("kind", SHARES)
 @pytest.mark.parametrize("index", range(2))
 def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, index):
     recording, again = (RECORDERS[kind](3, index) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(recording.clouds, again.clouds, strict=True))
     assert not torch.equal(recording.clouds[0], RECORDERS[kind](4, index).clouds[0])
-    source, target, overlap = best_pair(recording)
+    scene = ScenePairs.of(recording, ROOM_VOXEL, 0.05)
+    overlap, (source, target) = scene.overlap.max(), scene.pairs[scene.overlap.argmax()].tolist()
     assert overlap > 0.1
     T, cloud = recording.motion(source, target), recording.clouds[source].double().numpy()
     at, others = transform(T, cloud), recording.clouds[target].double().numpy()

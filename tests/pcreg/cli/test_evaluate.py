@@ -167,8 +167,6 @@ def test_presets_hold_what_the_papers_hold(preset, expected):
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
-        (["data.root=.", "limit=0"], "limit=0"),
         (["data.root=.", "protocol.voxel=-1"], "protocol.voxel"),
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
@@ -196,7 +194,6 @@ def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
         ([], "data.root has no value"),
         (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
         (["data.root=.", "protocol.tau=0.1"], "tau"),
-        (["data.root=.", "descriptor=unheard"], "unheard"),
         (["data.root=.", "out=${nothing.at.all}"], "nothing.at.all"),
         (["data=folder", "data.root=${missing}"], "missing"),
     ],

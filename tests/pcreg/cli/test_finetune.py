@@ -7,10 +7,10 @@ from pcreg.cli.config import compose_config
 from pcreg.cli.train import train
 from pcreg.features.pretrained import WEIGHTS
 from pcreg.io.cloud import write_ply
-from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.models.weights import load_weights, save_weights
 from pcreg.runtime.errors import InputError
 from tests.datasets.street import street_pose, street_scan
+from tests.pcreg.tiny import network
 
 VOXEL = 0.3
 COUNT = 6
@@ -24,12 +24,7 @@ def street(tmp_path_factory):
         write_ply(folder / "street" / f"{n}.ply", street_scan(street_pose(n), seed=n, rays=4000))
     lines = [" ".join(map(repr, street_pose(n)[:3].ravel().tolist())) for n in range(COUNT)]
     (folder / "street" / "poses.txt").write_text("\n".join(lines))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        architecture = Architecture(
-            VOXEL, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="ppf"
-        )
-        save_weights(folder / "start.safetensors", ResUNet(architecture))
+    save_weights(folder / "start.safetensors", network(voxel=VOXEL, kernel="ppf"))
     return folder
 
 

@@ -50,16 +50,7 @@ def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):
     np.testing.assert_allclose(found["T_target_source"], room.T_world_source, atol=0.1)
 
 
-def test_one_that_is_not_and_one_that_cannot_be_read_are_status_1(files, tmp_path, capsys):
-    (tmp_path / "empty.ply").touch()
-    scans = [str(tmp_path / "empty.ply"), str(files / "other.ply")]
-    assert main([*scans, str(files / "map" / "map.ply"), *VOXEL, "--out", str(tmp_path), "--json"]) == 1
-    unread, refused = map(json.loads, capsys.readouterr().out.splitlines())
-    assert "empty.ply: the file is empty" in unread["error"]
-    assert refused["registered"] is False
-
-
-def test_workers_find_what_one_process_finds_in_the_order_given(files, tmp_path):
+def test_workers_find_scans_in_the_order_given_and_one_that_is_not_found_is_status_1(files, tmp_path, capsys):
     (tmp_path / "empty.ply").touch()
     scans = [
         str(files / "scan.ply"),
@@ -67,10 +58,14 @@ def test_workers_find_what_one_process_finds_in_the_order_given(files, tmp_path)
         str(files / "other.ply"),
         str(files / "scan.ply"),
     ]
-    assert main([*scans, str(files / "map"), *VOXEL, "--out", str(tmp_path)]) == 1
+    assert main([*scans, str(files / "map" / "map.ply"), *VOXEL, "--out", str(tmp_path), "--json"]) == 1
     found = json.loads((tmp_path / "located.json").read_text())
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]  # as they are done
+    assert len(printed) == 4
+    assert all(each in printed for each in found)
     assert [each["scan"] for each in found] == scans
     assert [each.get("registered") for each in found] == [True, None, False, True]
+    assert "empty.ply: the file is empty" in found[1]["error"]
 
 
 @pytest.mark.parametrize(

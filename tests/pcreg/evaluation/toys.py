@@ -71,7 +71,7 @@ class Rooms:
     name = "rooms"
     left_out = ()
 
-    def __init__(self, scenes=("a", "b"), views=3, information=True):
+    def __init__(self, scenes=("a", "b"), views=3):
         rng = np.random.default_rng(3)
         self.poses, self.rooms = {}, {}
         for scene in scenes:
@@ -84,7 +84,7 @@ class Rooms:
                 target=f"{scene}/{i}",
                 T_target_source=inverse(self.poses[f"{scene}/{i}"]) @ self.poses[f"{scene}/{j}"],
                 scene=scene,
-                information=np.diag([5.0, 5, 5, 10, 10, 10]) if information else None,
+                information=np.diag([5.0, 5, 5, 10, 10, 10]),
                 consecutive=j - i == 1,
             )
             for scene in scenes

@@ -45,6 +45,11 @@ def add(growing, *edges):
         }
 
 
+def refused(T):
+    """The answer on record for a pair that is not registered."""
+    return {"registered": False, "confidence": 0.4, "T_target_source": T.tolist()}
+
+
 def agree(growing, count):
     """So many matches of scan 4 agreed with scan 3 at screening."""
     growing.inliers[4, 3] = growing.inliers[3, 4] = count
@@ -144,11 +149,7 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     monkeypatch.setattr(consolidation, "answered", oracle(poses))
     wrong = edge(5, 2, inverse(poses[2]) @ TURNED @ poses[5], confidence=0.9)
     add(growing, wrong)
-    growing.answers[4, 3] = {
-        "registered": False,
-        "confidence": 0.4,
-        "T_target_source": (inverse(poses[3]) @ poses[4]).tolist(),
-    }
+    growing.answers[4, 3] = refused(inverse(poses[3]) @ poses[4])
     agree(growing, 5)
     growing.solve()
     Consolidation(growing, None).run()
@@ -171,21 +172,17 @@ def test_votes_that_agree_join_maps_though_none_is_certain(growing, poses, monke
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if joined else 1] * 3]
     if not joined:  # its best place is on record
-        (refused,) = [
+        (best,) = [
             each for each in growing.answers.values() if "with the scans around" in each.get("reason", "")
         ]
-        assert refused["confidence"] == confidence
-        assert not refused["registered"]
+        assert best["confidence"] == confidence
+        assert not best["registered"]
 
 
 def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypatch):
     monkeypatch.setattr(consolidation, "answered", oracle(poses, credulous=True))
     for pair, T in (((4, 3), poses[4]), ((5, 2), TURNED @ poses[5])):
-        growing.answers[pair] = {
-            "registered": False,
-            "confidence": 0.4,
-            "T_target_source": (inverse(poses[pair[1]]) @ T).tolist(),
-        }
+        growing.answers[pair] = refused(inverse(poses[pair[1]]) @ T)
     agree(growing, 5)
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]

@@ -21,17 +21,15 @@ def drive(tmp_path_factory):
     return [str(path) for path in sorted(folder.glob("*.npy"))]
 
 
-@pytest.fixture(scope="module")
-def mapped(drive, tmp_path_factory):
-    registrar, out = Registrar(descriptor="fpfh", voxel=VOXEL), tmp_path_factory.mktemp("out")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)  # odometry alone
-        patch.setattr(consolidation, "MAX_PASSES", 0)
-        return registrar, out, mapping.run(registrar, drive, out, sequence=True, workers=0)
+def mapped(paths, folder, monkeypatch):
+    """The map by odometry alone."""
+    monkeypatch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)
+    monkeypatch.setattr(consolidation, "MAX_PASSES", 0)
+    return mapping.run(Registrar(descriptor="fpfh", voxel=VOXEL), paths, folder, sequence=True, workers=0)
 
 
-def test_odometry_joins_neighbours(mapped):
-    _, _, found = mapped
+def test_odometry_joins_neighbours(drive, tmp_path, monkeypatch):
+    found = mapped(drive, tmp_path, monkeypatch)
     used = [edge for edge in found.edges if edge.used]
     assert {(1, 0), (2, 1), (3, 2), (4, 3)} == {(edge.source, edge.target) for edge in used}
     assert all(edge.reason.startswith("odometry: ") for edge in used)
@@ -45,10 +43,7 @@ def test_odometry_joins_neighbours(mapped):
 def test_a_step_that_is_rejected_joins_nothing(drive, tmp_path, monkeypatch):
     """Noise in the middle of the list: the scans before and after it are two maps, which a loop may join."""
     np.save(tmp_path / "other.npy", np.random.default_rng(0).uniform(-8, 8, (5000, 3)))
-    monkeypatch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)
-    monkeypatch.setattr(consolidation, "MAX_PASSES", 0)
-    paths = [*drive[:2], str(tmp_path / "other.npy"), *drive[2:4]]
-    found = mapping.run(Registrar(descriptor="fpfh", voxel=VOXEL), paths, tmp_path, sequence=True, workers=0)
+    found = mapped([*drive[:2], str(tmp_path / "other.npy"), *drive[2:4]], tmp_path, monkeypatch)
     assert {(edge.source, edge.target) for edge in found.edges} == {(1, 0), (4, 3)}
     assert found.count == 2
     assert found.alone == [2]

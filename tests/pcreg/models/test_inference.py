@@ -49,11 +49,7 @@ def test_shipped_weights(n):
 
 @pytest.mark.parametrize(
     "architecture",
-    [
-        TINY,
-        replace(TINY, kernel="ppf"),
-        replace(TINY, stem_kernel_size=7, kernel="ppf", radius_scale=0.8),
-    ],
+    [TINY, replace(TINY, kernel="ppf"), replace(TINY, stem_kernel_size=7, kernel="ppf", radius_scale=0.8)],
 )
 def test_networks_of_every_kind(architecture, tmp_path):
     save_weights(tmp_path / "a.safetensors", random_network(architecture), half=architecture == TINY)

@@ -1,8 +1,15 @@
-"""Files of scans that are registered in batches."""
+"""Files of scans that are registered in batches, and a registrar of single pairs."""
 
 import pytest
 
 from pcreg.io.cloud import write_ply
+from pcreg.registration.registrar import Registrar
+
+
+@pytest.fixture(scope="session")
+def registrar() -> Registrar:
+    """At a voxel size so coarse that a registration takes less than a second."""
+    return Registrar(voxel=0.1)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from pcreg import register
 from pcreg.geometry.se3 import (
@@ -45,15 +43,6 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
     assert np.linalg.norm(distance, axis=1).max() < 1.5 * VOXEL
     others = register(tmp_path / "a.ply", torch.from_numpy(room.target), voxel=VOXEL)
     assert (others.T_target_source == arrays.T_target_source).all()
-
-
-def test_millimetres_against_metres_are_suspected_not_guessed(room):
-    with pytest.raises(InputError, match=r"source, target: .* millimetres") as caught:
-        register(room.source, 1000 * room.target)
-    assert "voxel" not in str(caught.value)  # none would suit both
-    found = register(room.source, 1000 * room.target, units=("m", "mm"), voxel=VOXEL)
-    assert found.registered
-    assert correct(found, room.T_target_source)
 
 
 @pytest.mark.parametrize("registered", [True, False])
@@ -161,28 +150,12 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)
 
 
-@seed(0)
-@settings(
-    max_examples=3,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],  # a failure is shown as it is: to simplify it takes minutes
-    suppress_health_check=list(HealthCheck),
-)
-@given(
-    turns=st.tuples(st.integers(0, 2**31), st.integers(0, 2**31)),
-    shifts=st.lists(st.floats(-50, 50), min_size=6, max_size=6),
-    far=st.sampled_from([0.0, 5e5]),
-    shared=st.booleans(),
-)
-def test_wherever_the_clouds_are_the_answer_is_right_or_refused(rooms_apart, turns, shifts, far, shared):
-    """Both clouds moved at random, to map coordinates as well; half of the pairs show different rooms."""
-    room, other = rooms_apart
-    A, B = (
-        se3(random_rotation(np.random.default_rng(turn)), np.array(shift) + np.array([far, 8 * far, 0.0]))
-        for turn, shift in zip(turns, (shifts[:3], shifts[3:]), strict=True)
-    )
-    target = room.target if shared else other.target
+@pytest.mark.parametrize(("far", "shared"), [(0.0, True), (5e5, True), (5e5, False)])
+def test_wherever_the_clouds_are_the_answer_is_right_or_refused(room, far, shared):
+    """Both clouds moved at random, to map coordinates as well; the last pair shows different rooms."""
+    rng, place = np.random.default_rng(0), np.array([far, 8 * far, 0.0])
+    A, B = (se3(random_rotation(rng), rng.uniform(-50, 50, 3) + place) for _ in range(2))
+    target = room.target if shared else stored_room(1).target
     found = register(transform(A, room.source), transform(B, target), voxel=FINE)
     if shared:
         own = inverse(B) @ found.T_target_source @ A
@@ -191,35 +164,23 @@ def test_wherever_the_clouds_are_the_answer_is_right_or_refused(rooms_apart, tur
         assert not found.registered
 
 
-@pytest.fixture(scope="module")
-def rooms_apart(room):
-    return room, stored_room(1)
-
-
-REPEAT = """
+AGAIN = """
 import sys
-import numpy as np, torch
+import torch
 torch.set_num_threads(4)
 from pcreg import register
-from tests.rooms import stored_room
-source, target = (np.load(path) for path in sys.argv[1:])
-for _ in range(2):
-    found = register(source, target, voxel=0.12)
-    print(found.T_target_source.tobytes().hex(), found.confidence.hex(), found.inliers)
+found = register(*sys.argv[1:], voxel=0.12)
+print(found.T_target_source.tobytes().hex(), found.confidence.hex(), found.inliers)
 """
 
 
-def test_four_times_the_same_answer_to_the_last_bit(room, tmp_path):
-    """Twice here, with one thread, and twice with four in another process."""
+def test_the_same_answer_to_the_last_bit(room, tmp_path):
+    """Here, with one thread, and with four in another process."""
     paths = [tmp_path / "source.npy", tmp_path / "target.npy"]
     for path, points in zip(paths, (room.source[::2], room.target[::2]), strict=True):
         np.save(path, points)
-    answers = []
-    for _ in range(2):
-        found = register(*paths, voxel=0.12)
-        answers.append(f"{found.T_target_source.tobytes().hex()} {found.confidence.hex()} {found.inliers}")
+    found = register(*paths, voxel=0.12)
     assert found.registered
     threads = {f"{name}_NUM_THREADS": "4" for name in ("OMP", "OPENBLAS", "MKL")}
-    answers += python("-c", REPEAT, *paths, env=os.environ | threads).splitlines()
-    assert len(answers) == 4
-    assert len(set(answers)) == 1
+    again = python("-c", AGAIN, *paths, env=os.environ | threads).split()
+    assert again == [found.T_target_source.tobytes().hex(), found.confidence.hex(), str(found.inliers)]

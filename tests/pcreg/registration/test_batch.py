@@ -15,7 +15,6 @@ from pcreg.registration import batch
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
-from tests.processes import python
 
 VOXEL = 0.1
 
@@ -85,17 +84,6 @@ def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
     records = batch.run(Registrar(descriptor="fpfh"), lists, tmp_path / "out", workers=2)
     for record, answer in zip(records, alone, strict=True):
         assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
-
-
-def test_the_cpu_imports_no_torch(scans, tmp_path):
-    """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
-    program = (
-        "import sys; from pcreg.registration import batch; "
-        f"batch.run(batch.Registrar(voxel={VOXEL}), "
-        f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
-        "workers=0); print('torch' in sys.modules)"
-    )
-    assert python("-c", program).splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])

@@ -94,11 +94,3 @@ def test_workers_that_share_a_gpu_give_the_answers_of_one_process(descriptor, li
         if not here["error"]:
             answer = registrar.register(*pair).to_dict()
             assert {key: here[key] for key in answer} == json.loads(json.dumps(answer))
-
-
-@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
-def test_a_device_that_is_not_there_is_refused_before_files_are_read(descriptor, tmp_path):
-    missing = [("no file.ply", "nor this.ply")]
-    with pytest.raises(InputError, match="device=cuda:99: not on this machine"):
-        batch.run(Registrar(descriptor=descriptor, device="cuda:99"), missing, tmp_path, workers=0)
-    assert not list(tmp_path.iterdir())

@@ -94,9 +94,8 @@ def test_features_of_two_samples_are_more_alike_where_the_clouds_touch(room, pai
 
 
 @pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
-def test_another_voxel_size_is_tried_where_it_may_help(room, monkeypatch, confidence, tried):
+def test_another_voxel_size_is_tried_where_it_may_help(pair, monkeypatch, confidence, tried):
     learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))
-    pair = [PreparedCloud(Cloud(points)) for points in (room.source, room.target)]
     refused = learned.match(*(cloud.at(learned.descriptor) for cloud in pair))
     refused = replace(refused, registered=False, confidence=confidence)
     monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: refused)

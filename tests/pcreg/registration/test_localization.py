@@ -4,22 +4,15 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_error, se3, transform, translation_error
-from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
-VOXEL = 0.1
 APART = np.array([12.0, -7.0, 3.0])  # metres, from a room to the next
 
 
 @pytest.fixture(scope="module")
 def rooms():
     return [stored_room(number) for number in range(3)]
-
-
-@pytest.fixture(scope="module")
-def registrar():
-    return Registrar(voxel=VOXEL)
 
 
 def placed(number: int, T_world_target: np.ndarray) -> np.ndarray:
@@ -43,9 +36,8 @@ def test_a_scan_is_found_in_its_room(rooms, registrar, prepared_map, number):
     assert found.registered
     assert translation_error(found.T_target_source, truth) < 0.1
     assert rotation_error(found.T_target_source, truth) < 2
-    distance = found.T_target_source[:3, :3] @ found.matched_points[:, 0].T
-    distance = distance.T + found.T_target_source[:3, 3] - found.matched_points[:, 1]
-    assert (np.linalg.norm(distance, axis=1) < 1.5 * VOXEL + 1e-6).all()
+    distance = found.transform(found.matched_points[:, 0]) - found.matched_points[:, 1]
+    assert (np.linalg.norm(distance, axis=1) < 1.5 * registrar.voxel + 1e-6).all()
     points = map_of(rooms, (0, 1))
     np.testing.assert_allclose(points[found.matches[:, 1]], found.matched_points[:, 1], atol=1e-5)
 

@@ -94,16 +94,13 @@ def test_a_violation_is_put_into_words():
     source = np.random.default_rng(0).normal(100, 1, (50, 3))  # far from the origin, which does not matter
     near = Prior(near=upright(), within=(0.5, 10.0)).about(source)
     middle = source.mean(0)
-    turned = (
-        upright() @ se3(np.eye(3), middle) @ se3(rotation_about(UP, 9), np.zeros(3)) @ se3(np.eye(3), -middle)
-    )
-    assert near.violation(turned) == ""
-    assert "is 0.00 m and 11.0 degrees from" in near.violation(
-        upright()
-        @ se3(np.eye(3), middle)
-        @ se3(rotation_about(UP, 11), np.zeros(3))
-        @ se3(np.eye(3), -middle)
-    )
+
+    def turned(degrees):
+        there = se3(np.eye(3), middle)
+        return upright() @ there @ se3(rotation_about(UP, degrees), np.zeros(3)) @ inverse(there)
+
+    assert near.violation(turned(9)) == ""
+    assert "is 0.00 m and 11.0 degrees from" in near.violation(turned(11))
     assert "is 0.60 m and 0.0 degrees from" in near.violation(se3(np.eye(3), 0.6 * UP) @ upright())
 
 

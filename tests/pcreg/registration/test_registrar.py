@@ -180,18 +180,6 @@ def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
     assert set(described.values()) == {1}
 
 
-def test_weights_are_loaded_once(clouds, monkeypatch):
-    from pcreg.features.fcgf import FCGF
-
-    loads = []
-    monkeypatch.setattr(FCGF, "load", lambda *a, _load=FCGF.load: loads.append(a) or _load(*a))
-    registrar = Registrar()
-    assert loads == []
-    for seed in (0, 1):
-        registrar.register(clouds["a"], clouds["b"], seed=seed)
-    assert len(loads) == 1
-
-
 def test_matches_are_rows_of_the_clouds_as_they_were_given(clouds, registrar):
     found = registrar.register(clouds["a"], clouds["b"])
     assert found.matches.dtype == np.int64

@@ -6,16 +6,8 @@ import pytest
 from pcreg.geometry.se3 import enlargement, inverse, scale_of, se3, transform
 from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.matching.prior import Prior
-from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
-
-VOXEL = 0.1
-
-
-@pytest.fixture(scope="module")
-def registrar():
-    return Registrar(voxel=VOXEL)
 
 
 def cropped(points: np.ndarray, axis: int, share: float) -> np.ndarray:
@@ -35,7 +27,7 @@ def test_motion_and_scale_are_found_whatever_the_unit(registrar, number, scale, 
     assert np.linalg.norm(found.transform(room.source / scale) - truth, axis=1).mean() < 0.06
     np.testing.assert_allclose(source[found.matches[:, 0]], found.matched_points[:, 0], rtol=1e-4, atol=1e-4)
     distance = found.transform(found.matched_points[:, 0]) - found.matched_points[:, 1]
-    assert (np.linalg.norm(distance, axis=1) < 1.5 * VOXEL + 1e-3).all()
+    assert (np.linalg.norm(distance, axis=1) < 1.5 * registrar.voxel + 1e-3).all()
     assert found.covariance is None
     assert found.to_dict()["scale"] == found.scale
 

@@ -5,15 +5,9 @@ import pytest
 
 from pcreg import verify
 from pcreg.geometry.se3 import adjoint, inverse, mean_displacement, rotation_about, se3
-from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import VOXEL, correct
 from tests.rooms import stored_room
-
-
-@pytest.fixture(scope="module")
-def registrar() -> Registrar:
-    return Registrar(voxel=VOXEL)
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,10 @@ from tests.pcreg.tiny import VOXEL, Sheets, T
 from tests.processes import CHECKOUT, started
 
 
-def torchrun(processes: int, script: Path, *arguments: str) -> subprocess.Popen:
-    words = "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", script, *arguments
-    return started(*words, stderr=subprocess.STDOUT, cwd=script.parent)
-
-
-def ended(run: subprocess.Popen) -> tuple[int, str]:
-    """Its status and all that it said."""
+def torchrun(script: Path, *arguments: str) -> tuple[int, str]:
+    """The status of a script that two processes run, and all that it said."""
+    words = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script, *arguments
+    run = started(*words, stderr=subprocess.STDOUT, cwd=script.parent)
     said = run.communicate(timeout=200)[0]
     return run.returncode, said
 
@@ -63,7 +60,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
             Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
         """)
     )
-    status, said = ended(torchrun(2, script))
+    status, said = torchrun(script)
     assert status == 0, said
     for rank in range(2):
         batches = [[1, None, None, 4, 5], [6, None, None, 9, 10]][rank]
@@ -93,7 +90,7 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
         """)
     )
     start = time.monotonic()
-    status, said = ended(torchrun(2, script))
+    status, said = torchrun(script)
     assert status == 1
     assert "error: a.ply: holds no points; give another\n" in said
     assert time.monotonic() - start < 60
@@ -112,7 +109,7 @@ def test_two_processes_train_with_a_recorder_each(tmp_path):
         model.encoder=[4,4,8,8] model.decoder=[8,8,8,8] loss.positives_per_pair=64
         batches.record.path=tests.pcreg.tiny.record batches.pool=2 batches.per_epoch=3 batches.batch_size=1
     """
-    status, said = ended(torchrun(2, CHECKOUT / "train.py", *settings.split()))
+    status, said = torchrun(CHECKOUT / "train.py", *settings.split())
     assert status == 0, said
     assert "epoch 1: feature match recall" in said
     checkpoint = load_checkpoint(out / "last.pt")

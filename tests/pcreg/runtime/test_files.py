@@ -1,8 +1,6 @@
 import errno
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from pcreg.runtime import files
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import locked, replacing
-from tests.processes import CHECKOUT, started
+from tests.processes import started
 
 KILLED = """
 import os, signal, sys
@@ -47,8 +45,8 @@ def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path):
     others = [tmp_path / ".a.1234.pt", tmp_path / ".hidden", tmp_path / "a.unfinished.pt"]
     for path in others:
         path.touch()
-    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=CHECKOUT)
-    assert run.returncode < 0
+    with started("-c", KILLED, tmp_path) as killed:
+        assert killed.wait(timeout=60) < 0
     (half,) = set(tmp_path.iterdir()) - set(others)
     assert half.read_text() == "half"
     write(tmp_path)

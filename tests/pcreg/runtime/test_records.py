@@ -44,11 +44,7 @@ def test_an_edit_of_a_covered_file_changes_it_and_one_elsewhere_does_not(tmp_pat
 
     def fingerprints():
         code_fingerprint.cache_clear()
-        return (
-            code_fingerprint("geometry"),
-            code_fingerprint("io/cloud.py"),
-            code_fingerprint("geometry", "io"),
-        )
+        return [code_fingerprint(*each) for each in (["geometry"], ["io/cloud.py"], ["geometry", "io"])]
 
     first = fingerprints()
     with (tmp_path / "io/cloud.py").open("a") as stream:

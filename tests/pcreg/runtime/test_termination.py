@@ -1,6 +1,5 @@
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -45,16 +44,6 @@ def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception)
     assert signal.getsignal(number) == usual
 
 
-def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:
-    """Status, seconds and words of a program that is sent a signal when it says that it is ready."""
-    with started("-c", program, stderr=subprocess.PIPE) as run:
-        assert run.stdout.readline() == "ready\n"
-        start = time.monotonic()
-        run.send_signal(number)
-        words = run.communicate(timeout=60)[1]
-        return run.returncode, time.monotonic() - start, words
-
-
 def test_a_thread_that_computes_does_not_keep_the_process():
     program = """
 import threading, time
@@ -65,7 +54,10 @@ with t.termination():
     print("ready", flush=True)
     time.sleep(300)
 """
-    assert ended(program)[0] == 143
+    with started("-c", program) as run:
+        assert run.stdout.readline() == "ready\n"
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(timeout=60) == 143
 
 
 FAMILY = """

@@ -19,49 +19,43 @@ def batch(points, lengths, matches):
     )
 
 
-def loss(features, batch, **settings):
-    return InfoNCE(temperature=1.0, **settings)(features, features, batch, torch.Generator())
+def loss(features, batch, **settings) -> float:
+    return InfoNCE(temperature=1.0, **settings)(features, features, batch, torch.Generator())["total"].item()
 
 
 FAR = [[0.0, 0, 0], [10, 0, 0], [20, 0, 0]]
+SAME = torch.ones(4, 4) / 2  # unit descriptors
 
 
 def test_equal_descriptors_leave_the_choice_among_all():
-    same = torch.ones(3, 4) / 2
-    value = loss(same, batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]))["total"]
-    assert value.item() == pytest.approx(math.log(3))
+    assert loss(SAME[:3], batch(FAR, [3], [[0, 0], [1, 1], [2, 2]])) == pytest.approx(math.log(3))
 
 
 def test_descriptors_square_to_each_other_have_the_loss_of_a_softmax():
-    value = loss(torch.eye(3), batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]))["total"]
-    assert value.item() == pytest.approx(math.log(math.e + 2) - 1)
+    value = loss(torch.eye(3), batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]))
+    assert value == pytest.approx(math.log(math.e + 2) - 1)
 
 
 def test_samples_next_to_a_match_do_not_count():
     points = [[0.0, 0, 0], [2.4, 0, 0], [5, 0, 0]]
-    same = torch.ones(3, 4) / 2
-    value = loss(same, batch(points, [3], [[0, 0], [1, 1], [2, 2]]))["total"]
+    value = loss(SAME[:3], batch(points, [3], [[0, 0], [1, 1], [2, 2]]))
     # Rows 0 and 1 spare one another; row 2 is 2.6 from row 1.
-    assert value.item() == pytest.approx((math.log(2) + math.log(2) + math.log(3)) / 3)
+    assert value == pytest.approx((math.log(2) + math.log(2) + math.log(3)) / 3)
 
 
 def test_points_of_other_clouds_always_count():
     points = [[0.0, 0, 0], [0, 0, 0], [0, 0, 0]]
-    same = torch.ones(3, 4) / 2
-    value = loss(same, batch(points, [1, 2], [[0, 0], [1, 1]]))["total"]
-    assert value.item() == pytest.approx(math.log(2))
+    assert loss(SAME[:3], batch(points, [1, 2], [[0, 0], [1, 1]])) == pytest.approx(math.log(2))
 
 
 def test_points_anywhere_in_the_clouds_count_if_asked_for():
     points = [*FAR, [30.0, 0, 0]]  # a match, and three points that are none
-    same = torch.ones(4, 4) / 2
     for negatives, seen in ((0, 1), (4, 4)):
-        value = loss(same, batch(points, [4], [[0, 0]]), negatives_per_pair=negatives)["total"]
-        assert value.item() == pytest.approx(math.log(seen))
+        value = loss(SAME, batch(points, [4], [[0, 0]]), negatives_per_pair=negatives)
+        assert value == pytest.approx(math.log(seen))
 
 
 def test_negatives_next_to_the_match_do_not_count():
     points = [[0.0, 0, 0], [2.4, 0, 0], [0, 2.4, 0], [2.6, 0, 0]]
-    same = torch.ones(4, 4) / 2
-    value = loss(same, batch(points, [4], [[0, 0]]), negatives_per_pair=4)["total"]
-    assert value.item() == pytest.approx(math.log(2))  # the match itself and the last point
+    value = loss(SAME, batch(points, [4], [[0, 0]]), negatives_per_pair=4)
+    assert value == pytest.approx(math.log(2))  # the match itself and the last point

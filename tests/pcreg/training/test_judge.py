@@ -84,12 +84,9 @@ def test_hypotheses_at_one_place_count_once(fitted):
     model, held_out, _ = fitted
     rows = held_out.right.any(1)
     asked = Answers(*(column[rows] for column in held_out))
-    copied = asked._replace(
-        values=np.concatenate([asked.values, asked.values], axis=1),
-        bounded=np.concatenate([asked.bounded, asked.bounded], axis=1),
-        place=np.concatenate([asked.place, asked.place], axis=1),
-        right=np.concatenate([asked.right, asked.right], axis=1),
-    )
+    by_hypothesis = ("values", "bounded", "place", "right")
+    doubled = {name: np.concatenate([getattr(asked, name)] * 2, axis=1) for name in by_hypothesis}
+    copied = asked._replace(**doubled)
     for once, twice in zip(answered(asked, model), answered(copied, model), strict=True):
         np.testing.assert_allclose(once, twice)
 

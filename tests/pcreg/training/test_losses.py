@@ -5,20 +5,12 @@ import torch
 
 from pcreg.training.losses import HardestContrastive, contrastive_loss, draw
 
-F0 = [[1, 0], [0, 1], [0.6, 0.8]]
-F1 = [[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]]
-POSITIVES = torch.tensor([[0, 0], [1, 1], [2, 1]])
-ROWS = torch.tensor([1, 2])
-
-
-def worked_example(dtype=torch.float64):
-    f0 = torch.tensor(F0, dtype=dtype, requires_grad=True)
-    f1 = torch.tensor(F1, dtype=dtype, requires_grad=True)
-    return f0, f1, contrastive_loss(f0, f1, POSITIVES, POSITIVES[:2], ROWS, ROWS)
-
 
 def test_worked_example():
-    _, _, loss = worked_example()
+    f0 = torch.tensor([[1, 0], [0, 1], [0.6, 0.8]], dtype=torch.float64)
+    f1 = torch.tensor([[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]], dtype=torch.float64)
+    positives, rows = torch.tensor([[0, 0], [1, 1], [2, 1]]), torch.tensor([1, 2])
+    loss = contrastive_loss(f0, f1, positives, positives[:2], rows, rows)
     assert loss["positive"].item() == pytest.approx(0.15)
     assert loss["negative0"].item() == pytest.approx(0.0399999833, abs=1e-10)
     assert loss["negative1"].item() == pytest.approx(1.2480400101, abs=1e-10)

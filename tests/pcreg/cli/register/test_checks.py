@@ -1,7 +1,5 @@
 """Options that cannot be used are refused before anything is read, and nothing is written."""
 
-from pathlib import Path
-
 import pytest
 
 from pcreg.cli.register import main
@@ -32,15 +30,6 @@ def test_a_misspelt_command_is_status_two(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no checkpoint"])
-def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, content):
-    weights = tmp_path / "weights.pt"
-    if content is not None:
-        weights.write_bytes(content)
-    assert "weights.pt" in refusal(capsys, *scans, "--weights", weights, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -55,6 +44,8 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
         (["a.ply", "b.ply", "--seed", "-1"], "seed=-1: a whole number is needed, 0 or more"),
         (["a.ply", "b.ply", "--out", __file__], "--out is a file"),
         (["a.ply", "b.ply", "--descriptor", "fpfh", "--weights", "w.pt"], "fpfh takes no weights"),
+        (["a.ply", "b.ply", "--weights", "w.pt"], "w.pt: no such file of weights"),
+        (["--batch", "*.ply", "--scale"], "--scale is for two clouds, without --near; leave one of the two"),
         (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
     ],
 )
@@ -71,6 +62,7 @@ def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path,
         (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: no such file"),
         (["--within", "1", "10"], "near and within go together"),
         (["--near", "{T}"], "near and within go together"),
+        (["--scale", "--near", "{T}", "--within", "1", "10"], "--scale is for two clouds, without --near"),
         (["--near", "{T}", "--within", "1", "-10"], "two positive numbers are needed, METRES and DEGREES"),
     ],
 )
@@ -80,12 +72,3 @@ def test_what_is_known_of_the_motion_is_checked_before_anything_is_read(tmp_path
     given = [option.format(T=T) for option in options]
     assert sentence in refusal(capsys, "nowhere.ply", "nowhere.ply", *given, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("others", [["--near", "T.txt", "--within", "1", "10"], ["--batch", "*.ply"]])
-def test_a_scale_is_found_for_two_clouds_alone(others, scans, tmp_path, capsys):
-    files = [] if "--batch" in others else scans
-    Path(tmp_path / "T.txt").write_text("1 0 0 0\n0 1 0 0\n0 0 1 0\n")
-    others = [str(tmp_path / "T.txt") if word == "T.txt" else word for word in others]
-    message = refusal(capsys, *files, "--scale", *others, "--out", tmp_path / "out")
-    assert message == "error: --scale is for two clouds, without --near; leave one of the two out\n"

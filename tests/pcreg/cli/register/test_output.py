@@ -42,13 +42,6 @@ def test_verbose_logs_each_step_on_stderr(scans, tmp_path, capsys):
     assert captured.out.startswith("registered, confidence")
 
 
-def test_quiet_and_verbose_exclude_each_other(scans, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([*map(str, scans), "--quiet", "--verbose"])
-    assert stop.value.code == 2
-    assert "--verbose: not allowed with argument --quiet" in capsys.readouterr().err
-
-
 def test_json_of_a_batch_is_a_line_per_pair(pairs, tmp_path, capsys):
     command = ["--batch", str(pairs), *FPFH, "--out", str(tmp_path)]
     assert main([*command, "--json"]) == 1

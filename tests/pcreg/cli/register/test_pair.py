@@ -43,6 +43,14 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     np.testing.assert_array_equal(aligned[len(room.source) :], room.target)
 
 
+def test_a_broken_file_is_refused_by_name_and_nothing_is_written(scans, tmp_path, capsys):
+    (tmp_path / "truncated.npy").write_bytes(scans[0].read_bytes()[:-500])
+    np.save(tmp_path / "equal.npy", np.ones((500, 3)))
+    for name in ("truncated.npy", "equal.npy"):
+        assert name in refusal(capsys, tmp_path / name, scans[1], *FAST, "--out", tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
 def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
     rows = np.concatenate([room.source, np.random.default_rng(0).random((len(room.source), 3))], axis=1)
     rows.astype("<f4").tofile(tmp_path / "a.bin")
@@ -71,9 +79,11 @@ def test_the_answer_is_there_although_a_picture_cannot_be_written(scans, tmp_pat
     assert json.loads((tmp_path / "result.json").read_text())["registered"] is True
 
 
-def test_millimetres_against_metres_are_suspected_and_then_settled(room, scans, tmp_path, capsys):
+def test_units_that_differ_are_suspected_and_then_settled(room, scans, tmp_path, capsys):
     write_ply(tmp_path / "mm.ply", 1000 * room.source)
-    assert "millimetres" in refusal(capsys, tmp_path / "mm.ply", scans[1], "--out", tmp_path / "out")
+    message = refusal(capsys, tmp_path / "mm.ply", scans[1], "--out", tmp_path / "out")
+    assert message.endswith("if the larger is in millimetres, add --units mm --units m\n")
+    assert "voxel" not in message  # none would suit both
     settled = ["--units=mm", "--units=m", *FAST, "--out", str(tmp_path / "out")]
     assert main([str(tmp_path / "mm.ply"), str(scans[1]), *settled]) == 0
     result = json.loads((tmp_path / "out" / "result.json").read_text())

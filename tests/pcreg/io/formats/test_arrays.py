@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import POINTS, refusal
 
 
@@ -50,11 +49,10 @@ def test_an_npz_says_from_where_each_point_was_seen(tmp_path):
     ("viewpoints", "words"),
     [
         (np.zeros((4, 3)), "5 rows and 4 viewpoints"),
-        (np.zeros((5, 2)), r"viewpoints of shape \(5, 2\)"),
+        (np.zeros((5, 2)), "viewpoints of shape (5, 2)"),
         (np.full((5, 3), np.nan), "viewpoints hold NaN"),
     ],
 )
 def test_viewpoints_that_are_none(tmp_path, viewpoints, words):
     np.savez(tmp_path / "a.npz", points=np.ones((5, 3)), viewpoints=viewpoints)
-    with pytest.raises(InputError, match=words):
-        read_cloud(tmp_path / "a.npz")
+    assert words in refusal(tmp_path / "a.npz")

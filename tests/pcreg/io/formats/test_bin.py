@@ -5,7 +5,7 @@ import pytest
 
 from pcreg.io.cloud import read_cloud
 from pcreg.io.formats.arrays import likely_columns
-from pcreg.runtime.errors import InputError
+from tests.pcreg.io.cloud_files import refusal
 
 
 @pytest.fixture
@@ -24,13 +24,6 @@ def scan():
     )
     time = np.linspace(0, 0.05, ring.size).reshape(ring.shape)
     return np.stack([*columns, ring, time], axis=-1).reshape(-1, 6).astype("<f4")
-
-
-def refusal(path, **settings) -> str:
-    with pytest.raises(InputError) as caught:
-        read_cloud(path, **settings)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from pcreg.io.cloud import read_cloud
 from pcreg.io.formats.bounds import MAX_POINTS, MAX_UNCHECKED_BYTES, check_expansion
 from pcreg.runtime.errors import InputError
-from tests.pcreg.io.cloud_files import write
+from tests.pcreg.io.cloud_files import write, write_by_open3d
 from tests.pcreg.io.formats.bombs import BOMBS
 from tests.processes import python
 
@@ -73,10 +73,7 @@ def test_a_laz_of_less_than_a_byte_per_point_is_read(raster, tmp_path):
 
 
 def test_a_compressed_pcd_of_few_bytes_per_point_is_read(raster, tmp_path):
-    import open3d
-
     step = np.round(raster)  # LZF takes three bytes for 264 at best
-    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(step))
-    open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
+    write_by_open3d(tmp_path / "a.pcd", step, compressed=True)
     assert (tmp_path / "a.pcd").stat().st_size < 2.6 * len(raster)
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, step)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pcreg.io.cloud import SUFFIXES, read_cloud
 from pcreg.runtime.errors import InputError
-from tests.pcreg.io.cloud_files import write
+from tests.pcreg.io.cloud_files import write, write_by_open3d
 from tests.processes import python
 
 POINTS = 4000
@@ -24,15 +24,9 @@ def whole(folder: Path, kind: str) -> bytes:
     points = np.random.default_rng(0).normal(scale=5, size=(POINTS, 3))
     path = folder / f"whole{kind}"
     if kind == ".compressed.pcd":
-        import open3d
-
-        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-        open3d.io.write_point_cloud(str(path), cloud, compressed=True)
+        write_by_open3d(path, points, compressed=True)
     elif kind == ".ascii.ply":
-        import open3d
-
-        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-        open3d.io.write_point_cloud(str(path), cloud, write_ascii=True)
+        write_by_open3d(path, points, write_ascii=True)
     else:
         write(path, points)
     return path.read_bytes()

@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from pcreg.io.cloud import read_cloud
-from pcreg.runtime.errors import InputError
+from tests.pcreg.io.cloud_files import refusal
 
 POINTS = np.array([[0.5, -1.25, 2.0], [3.0, 4.0, -5.5], [0.25, 0.0, 7.75]])
 CUBE = trimesh.creation.box()
@@ -38,8 +38,7 @@ def test_binary_ply_with_lists_in_the_vertices_and_before(tmp_path, kind, order)
         (tmp_path / "a.ply").write_bytes(content)
         np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
         (tmp_path / "a.ply").write_bytes(content[: content.index(b"end_header") + 30])
-        with pytest.raises(InputError, match="truncated"):
-            read_cloud(tmp_path / "a.ply")
+        assert "truncated" in refusal(tmp_path / "a.ply")
 
 
 def test_text_ply_with_lists_in_the_vertices_and_before(tmp_path):
@@ -74,8 +73,7 @@ def test_an_obj_with_colours_normals_and_remarks(tmp_path):
     (tmp_path / "a.obj").write_text("mtllib a.mtl\no thing\n" + rows + "f 1//1 2//2 3//3\n")
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.obj").points, POINTS)
     (tmp_path / "a.obj").write_text("o thing\nf 1 2 3\n")
-    with pytest.raises(InputError, match="no line `v x y z`"):
-        read_cloud(tmp_path / "a.obj")
+    assert "no line `v x y z`" in refusal(tmp_path / "a.obj")
 
 
 @pytest.mark.parametrize(

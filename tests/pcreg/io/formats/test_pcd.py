@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from tests.pcreg.io.cloud_files import pcd, refusal
+from tests.pcreg.io.cloud_files import pcd, refusal, write_by_open3d
 
 
 def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
     """With floors and walls, whose equal coordinates become copies of earlier bytes."""
-    import open3d
-
     points = np.random.default_rng(0).uniform(-4, 4, (3000, 3))
     points[:600, 2], points[600:900, 0] = -1.5, 4.0
-    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-    open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
+    write_by_open3d(tmp_path / "a.pcd", points, compressed=True)
     assert b"DATA binary_compressed" in (tmp_path / "a.pcd").read_bytes()
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, points.astype(np.float32))
 
