@@ -38,9 +38,8 @@ class Estimate:
     """The motions found, and how many matches agree with the first one."""
 
     hypotheses: np.ndarray  # (H, 4, 4) float64, H >= 1, the likeliest first; they differ
-    inliers: int  # matches that the first one brings closer than the distance
-    inlier_ratio: float  # inliers over all matches
-    drawn: int  # samples
+    inliers: int = 0  # matches that the first one brings closer than the distance
+    drawn: int = 0  # samples
 
     @property
     def T_target_source(self) -> np.ndarray:
@@ -83,11 +82,11 @@ def ransac(
     for points in space that a sensor saw as free. Both take motions (H, 4, 4).
 
     Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
-    allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
-    others. Motions are scored where the points are given, on the CPU or on a GPU.
+    allowed motion brings together are left out. Motions are scored where the points are given, on the CPU or
+    on a GPU.
 
-    Fewer than `n` matches, or none that agree, give the identity with no inliers.
-    Same input and seed on the same machine: same output.
+    Fewer than `n` matches, or none that agree, give the motion that the prior is near to, else the identity,
+    with no inliers. Same input and seed on the same machine: same output.
     """
     n, given = n or prior.sample_size, source
     source, target = to_host(source), to_host(target)  # few beside the points of the clouds
@@ -95,26 +94,27 @@ def ransac(
     source, target = source[possible], target[possible]
     P = len(source)
     if n > P:
-        return Estimate(NOTHING, inliers=0, inlier_ratio=0.0, drawn=0)
+        return Estimate(NOTHING if prior.near is None else prior.near[None])
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
     matched = MatchedPoints(like(source, given), like(target, given), distance)
 
-    limits = n, edge_length, iterations, confidence
-    motions, inlier_ratio, drawn = _sampled(matched, prior, seed, *limits)
+    motions, inlier_ratio, drawn = _sampled(matched, prior, seed, n, edge_length, iterations, confidence)
     hypotheses = _hypotheses(motions, matched, prior)
     if one_way is not None and inlier_ratio < MAX_UNCLEAR_RATIO:
         further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
         possible = prior.possible(*further, distance)
         further = [like(side[possible], given) for side in further]
-        proposed, further = consistent_motions(*further, distance, prior), MatchedPoints(*further, distance)
-        proposed = _hypotheses(_best_first(proposed, further, MIN_PROPOSED_SCORE), further, prior)
-        hypotheses = np.concatenate([hypotheses, proposed])
+        proposed = consistent_motions(*further, distance, prior)
+        if len(proposed):
+            further = MatchedPoints(*further, distance)
+            proposed = _hypotheses(_best_first(proposed, further, MIN_PROPOSED_SCORE), further, prior)
+            hypotheses = np.concatenate([hypotheses, proposed])
     if prior.near is not None:
         hypotheses = np.concatenate([hypotheses, prior.near[None]])
     if len(hypotheses) == 0:
-        return Estimate(NOTHING, inliers=0, inlier_ratio=0.0, drawn=drawn)
+        return Estimate(NOTHING, drawn=drawn)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
     scores = matched.scores(hypotheses) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
@@ -123,7 +123,7 @@ def ransac(
     hypotheses = hypotheses[np.argsort(-scores, kind="stable")]
     hypotheses = _distinct(hypotheses, source, MIN_SEPARATION_DISTANCES * distance, MAX_RANKED)
     inliers = int(matched.inliers(hypotheses[0]).sum())
-    return Estimate(to_clouds @ hypotheses @ from_clouds, inliers, inliers / P, drawn)
+    return Estimate(to_clouds @ hypotheses @ from_clouds, inliers, drawn)
 
 
 def _sampled(

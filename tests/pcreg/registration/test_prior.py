@@ -76,6 +76,18 @@ def test_the_given_motion_is_tried_itself():
     np.testing.assert_allclose(estimate.T_target_source, upright(), atol=1e-9)
 
 
+def test_the_given_motion_is_tried_where_no_one_way_match_is_possible():
+    rng = np.random.default_rng(0)
+    source = rng.uniform(-2, 2, (20, 3))
+    target = transform(upright(), source) + rng.normal(0, 0.1, (20, 3))  # possible, and none agree
+    one_way = source, target + 100
+    prior = Prior(near=upright(), within=(0.5, 5.0)).about(source)
+    for count in (20, 2):
+        matched = source[:count], target[:count]
+        estimate = ransac(*matched, distance=1e-3, iterations=100, prior=prior, one_way=one_way)
+        np.testing.assert_allclose(estimate.T_target_source, upright(), atol=1e-9)
+
+
 @pytest.mark.parametrize("tilt", [0.0, 1.5])
 def test_consistent_matches_agree_in_their_heights(tilt):
     source, target = matches((upright(), 12), wrong=400)
