@@ -39,7 +39,7 @@ from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor
 from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.threedmatch import ThreeDMatch
-from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import inverse, rotation_error, scale_of, se3, transform, translation_error
 from pcreg.io.pairs import Pair, PairDataset, evenly
 
 SEED = 3_000_000  # of scenes that nothing was trained or fitted on
@@ -168,7 +168,7 @@ def scale(case: Case) -> Answer:
     turned = np.diag([factor] * 3 + [1]) @ _rotation(case.rng.uniform(-180, 180, 3))
     found = ours(case._replace(source=transform(turned, case.source)), scale=True)
     T = found.T_target_source @ turned
-    size, middle = float(np.cbrt(np.linalg.det(T[:3, :3]))), case.source.mean(0)
+    size, middle = scale_of(T), case.source.mean(0)
     R = T[:3, :3] / size
     rigid = se3(R, T[:3, :3] @ middle + T[:3, 3] - R @ middle)  # moves the middle of the source alike
     return Answer(rigid, found.accepted, scale=size)

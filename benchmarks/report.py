@@ -12,18 +12,16 @@ from datetime import date
 from importlib.metadata import distributions
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
+from pcreg.kernels.point_batch import PointBatch
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-
-if TYPE_CHECKING:
-    from pcreg.kernels.point_batch import PointBatch
 
 OUT = Path("outputs/benchmarks")
 COMMAND = "TABLE_COMMAND"  # of the environment: what benchmarks/tables.sh was called with
@@ -96,11 +94,8 @@ def keep_table() -> None:
     keep((dict(zip(header, line, strict=True)) for line in lines), made.parse_args(), "table", "cpu")
 
 
-def load(path: Path | None, voxel: float, device: str) -> "PointBatch":
+def load(path: Path | None, voxel: float, device: str) -> PointBatch:
     """The cloud in `path`, by default a simulated scan of a room, one point per voxel."""
-    from pcreg.geometry.voxel_grid import voxel_downsample  # not with an earlier commit's layout
-    from pcreg.kernels.point_batch import PointBatch
-
     if path is None:
         from pcreg.datasets.simulated.indoor import record_scans
 

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from pcreg.cli import options as shared
 from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.runtime.errors import InputError, attempted
-from pcreg.runtime.files import check_folder, write_text
+from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
 from pcreg.runtime.workers import executor_of, map_unordered
 
@@ -54,9 +54,8 @@ def map_file(path: Path) -> Path:
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
-    check_folder(options.out)
     registrar, path = shared.registrar_of(options), map_file(options.map)
-    of_scans, of_map = shared.units_of(options)
+    of_scans, of_map = shared.for_both(options, "units", "m")
     target = registrar.prepare(path, units=of_map, columns=options.columns, is_map=True)
     settings = {"units": of_scans, "columns": options.columns, "viewpoint": options.viewpoint}
     found, work = {}, (registrar, target, settings, options.seed)

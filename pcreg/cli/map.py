@@ -13,7 +13,7 @@ from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import refusing
-from pcreg.runtime.files import check_folder, locked
+from pcreg.runtime.files import locked
 from pcreg.runtime.progress import Steps
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
     paths = files_of([scan for name in options.scans for scan in scans_of(name)])
-    check_folder(options.out)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}

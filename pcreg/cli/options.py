@@ -19,6 +19,7 @@ from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import check_folder
 
 
 def parser_of(program: str, description: str, **settings: Any) -> argparse.ArgumentParser:
@@ -119,22 +120,23 @@ def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, Text
     return exit_status.status(go, with_traceback=options.traceback)
 
 
-def units_of(options: argparse.Namespace) -> tuple[str, str]:
-    """The values of --units for two clouds; InputError for more."""
-    given = options.units or ["m"]
+def for_both(options: argparse.Namespace, name: str, default: Any) -> tuple[Any, Any]:
+    """The values for two clouds of an option that is given once or for each; InputError for more."""
+    given = getattr(options, name) or [default]
     if len(given) > 2:
-        raise InputError("--units is given too often; give it once for both clouds or once for each")
+        raise InputError(f"--{name} is given too often; give it once for both clouds or once for each")
     return given[0], given[-1]
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise InputError for options of `add_options` that cannot be used."""
+    """Raise InputError for options of `add_options` that cannot be used, and for a folder without access."""
     if os.path.isfile(options.out):  # Path.is_file raises where one may not search
         raise InputError(f"{options.out}: --out is a file; name a folder")
     check_seed(options.seed)
     check_settings(options.voxel, options.weights, options.device)
     if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
+    check_folder(options.out)
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:

@@ -9,13 +9,11 @@ from typing import TextIO
 import numpy as np
 
 from pcreg.cli import options as shared
-from pcreg.registration.clouds.inputs import ViewpointOption, both_viewpoints
+from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.result import Registration, record_of
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import check_folder
 from pcreg.runtime.progress import Clock, Steps
 from pcreg.viz import files
 
@@ -43,22 +41,6 @@ def add_options(parser: argparse.ArgumentParser, out: str) -> None:
     )
 
 
-def check(options: argparse.Namespace) -> None:
-    """Raise InputError for options on two clouds that cannot be used, or not together."""
-    if len(options.viewpoint or ()) > 2 - bool(options.batch):
-        raise InputError(
-            "--viewpoint is given too often; give it once for both clouds or once for each, in a batch once"
-        )
-    shared.check(options)
-    check_folder(options.out)
-
-
-def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[ViewpointOption, ...]:
-    """The value of --viewpoint: for both clouds, or for source and target."""
-    given = options.viewpoint or ["auto"]
-    return given[0] if len(given) == 1 else tuple(given)
-
-
 def run(
     options: argparse.Namespace,
     stdout: TextIO,
@@ -69,8 +51,8 @@ def run(
     """Register SOURCE to TARGET, or verify a transform (4, 4); whether they are registered."""
     names, words = (str(options.source), str(options.target)), []
     registrar, clock = shared.registrar_of(options), Clock()
-    units = shared.units_of(options)
-    sides = zip(names, units, both_viewpoints(viewpoint_of(options)), strict=True)
+    units = shared.for_both(options, "units", "m")
+    sides = zip(names, units, shared.for_both(options, "viewpoint", "auto"), strict=True)
 
     def prepare(side: tuple[str, str, ViewpointOption]) -> PreparedCloud:
         file, unit, viewpoint = side

@@ -83,8 +83,8 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError(
             "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html and --no-picture"
         )
-    if len(set(shared.units_of(options))) > 1:
-        raise InputError("--units is given twice, and the files of a batch have one unit; give it once")
+    if len(set(options.units or ())) > 1 or len(options.viewpoint or ()) > 1:
+        raise InputError("the files of a batch have one unit and one --viewpoint; give each option once")
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     within = tuple(options.within) if options.within else None
     prior = Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
     _check_search(options)
-    pair.check(options)
+    shared.check(options)
     return (_batch if options.batch else pair.run)(options, stdout, prior=prior)
 
 
@@ -107,8 +107,8 @@ def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
             registrar,
             pairs,
             options.out,
-            unit=shared.units_of(options)[0],
-            viewpoint=pair.viewpoint_of(options),
+            unit=shared.for_both(options, "units", "m")[0],
+            viewpoint=shared.for_both(options, "viewpoint", "auto")[0],
             columns=options.columns,
             seed=options.seed,
             prior=prior,

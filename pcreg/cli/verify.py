@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pcreg.cli import pair
-from pcreg.cli.options import parser_of, run
+from pcreg.cli.options import check, parser_of, run
 from pcreg.io.motion import read_motion
 
 DESCRIPTION = """\
@@ -30,10 +30,10 @@ def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> i
     for name in ("source", "target", "transform"):
         parser.add_argument(name, type=Path, metavar=name.upper())
     pair.add_options(parser, "verification")
-    parser.set_defaults(batch=None, scale=False)
+    parser.set_defaults(scale=False)
     return run(parser.parse_args(arguments), _run)
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    pair.check(options)
+    check(options)
     return pair.run(options, stdout, T_target_source=read_motion(options.transform))

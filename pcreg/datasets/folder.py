@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.datasets.odometry import Odometry
+from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
@@ -20,7 +20,6 @@ Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
 SPLITS = ("all", "train", "held_out")
 LISTS = (".txt", ".csv")  # clouds elsewhere, lists and notes in such a folder
-DOWNSAMPLED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 
 
 class Folder:
@@ -175,7 +174,7 @@ class Folder:
         return *names, self._motion(*map(self.names.index, names))
 
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
-        @lru_cache(DOWNSAMPLED_IN_MEMORY)
+        @lru_cache(SCANS_IN_MEMORY)
         def points(name: str) -> np.ndarray:
             cloud = self.cloud(name)
             return cloud[voxel_downsample(cloud, self.voxel)]

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.arrays import scatter_min
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.features.fcgf import check_scales
@@ -28,7 +29,7 @@ class RawPair:
 
 @dataclass(frozen=True)
 class Downsampled:
-    """The rows of a cloud (N, 3) that a wider voxel grid keeps, as in pcreg/features/fcgf.py."""
+    """The rows of a cloud (N, 3) that a wider voxel grid keeps, as in pcreg/models/inference.py."""
 
     rows: Tensor  # (M,) int64 into the cloud
     nearest: Tensor  # (N,) int64 into `rows`: the kept point nearest to each point of the cloud
@@ -133,8 +134,7 @@ def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Ten
     radius = 1.001 * 3**0.5 * voxel
     i, j = radius_search(clouds.points, sampled.points, clouds.lengths, sampled.lengths, radius)
     squared = (clouds.points[i] - sampled.points[j]).square().sum(1)
-    minimum = squared.new_full((len(clouds.points),), torch.inf).scatter_reduce(0, i, squared, "amin")
-    nearest = squared == minimum[i]
+    nearest = squared == scatter_min(squared, i, len(clouds.points))[i]
     row = j.new_full((len(clouds.points),), len(sampled.points))
     row = row.scatter_reduce(0, i[nearest], j[nearest], "amin")
     return list((row - sampled.first[clouds.cloud]).split(clouds.sizes))

@@ -99,13 +99,13 @@ def _of_points(
     a, b = (cloud.of_rows(rows) for cloud, rows in zip((source, target), drawn, strict=True))
     found = match_all(a.features, b.features)
     seconds = process_time() - start
-    matches = found if protocol.mutual or found.one_way is None else replace(found, rows=found.one_way)
+    matches = found if protocol.mutual else replace(found, rows=found.one_way)
     if protocol.fit == "drawn":
         return Matched(a, b, matches, found.rows, seconds)
 
-    def numbered(pairs: np.ndarray | None) -> np.ndarray | None:
+    def numbered(pairs: np.ndarray) -> np.ndarray:
         """Pairs (P, 2) of drawn points as rows of the clouds."""
-        return None if pairs is None else np.column_stack([drawn[0][pairs[:, 0]], drawn[1][pairs[:, 1]]])
+        return np.column_stack([rows[column] for rows, column in zip(drawn, pairs.T, strict=True)])
 
     whole = replace(found, rows=numbered(matches.rows), one_way=numbered(found.one_way))
     return Matched(source, target, whole, numbered(found.rows), seconds)

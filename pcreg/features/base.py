@@ -12,28 +12,23 @@ from numpy.typing import NDArray
 
 from pcreg.arrays import Array, to_device
 
-OnDevice = TypeVar("OnDevice", bound="Rows")
+OnDevice = TypeVar("OnDevice", bound="Description")
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Arrays with a row per point, all on one device, beside values that are on the host."""
+class Description:
+    """Described points, on the device of the descriptor: row n of the features describes point n."""
+
+    points: Array  # (M, 3) float64, metres, rows of the cloud that was described
+    features: Array  # (M, C) float32
 
     def on(self: OnDevice, device: str) -> OnDevice:
-        """Return the same arrays on another device: NumPy for `cpu`, else tensors."""
+        """Return the same with its arrays on another device: NumPy for `cpu`, else tensors."""
         moved = {each.name: getattr(self, each.name) for each in fields(self)}
         for name, value in moved.items():
             if getattr(value, "ndim", 0) and value.shape != (3,):  # one place is always on the host
                 moved[name] = to_device(value, device)
         return replace(self, **moved)
-
-
-@dataclass(frozen=True)
-class Description(Rows):
-    """Described points, on the device of the descriptor: row n of the features describes point n."""
-
-    points: Array  # (M, 3) float64, metres, rows of the cloud that was described
-    features: Array  # (M, C) float32
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Description":
         """Description of some of the points."""

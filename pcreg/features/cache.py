@@ -7,7 +7,6 @@ its settings and weights, the versions of the packages and the code that compute
 import hashlib
 import inspect
 import json
-import zipfile
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -18,7 +17,7 @@ from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset, points_of
 from pcreg.runtime.device import deterministic
 from pcreg.runtime.errors import InputError, refusing
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.records import DESCRIBING, code_fingerprint
 
 
@@ -61,8 +60,7 @@ def read_described(path: Path) -> tuple[Description, float]:
             f"{path}: kept features were removed while they were needed; leave the folder and run again"
         )
     damaged = f"{path}: kept features are damaged; delete the file and run again"
-    errors = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile
-    with refusing(damaged, *errors), np.load(path) as arrays:
+    with refusing(damaged, *DAMAGED_NPZ), np.load(path) as arrays:
         return Description(arrays["points"], arrays["features"]), float(arrays["seconds"])
 
 

@@ -55,7 +55,7 @@ class FCGF:
 
             self.device = choose_device(device)
             self.network = TorchInference(network, self.device)
-        self.voxel = self.trained_voxel = network.architecture.voxel
+        self.voxel = network.architecture.voxel
         # Distances and heights over tangent planes are the same in a mirror
         self.reflection_invariant = network.architecture.kernel == "ppf"
         several = ", ".join(f"{scale:g}" for scale in self.scales)
@@ -93,7 +93,7 @@ class FCGF:
     @property
     def label(self) -> str:
         """Name, checksum of the weights, and the voxel size of their training if it is another."""
-        trained = self.trained_voxel
+        trained = self.network.architecture.voxel
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 

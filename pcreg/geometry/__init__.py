@@ -1,1 +1,1 @@
-"""Rigid motions, voxel grids, normals and lengths, in NumPy and SciPy alone."""
+"""Rigid motions, voxel grids, normals and viewpoints, over arrays of NumPy or tensors of PyTorch."""

@@ -85,10 +85,11 @@ def least_spread(scatter: Array) -> tuple[Array, Array]:
     else:
         from pcreg.kernels.triton import plane_fit  # comes with builds for GPUs only
 
+        # The kernel takes sums of offsets and of their products: of offsets from the mean the first are zero
         none = xp.zeros_like(entries[0])
         counts = xp.full_like(none, NEIGHBORS, dtype=xp.int64)
         sums = xp.stack([none, none, none, *entries], axis=1)
-        direction = plane_fit.normals_of(counts, sums, xp.zeros_like(scatter[:, 0]))
+        direction = plane_fit.plane_normals(counts, sums, xp.zeros_like(scatter[:, 0]))
     single = dot(direction, (scatter @ direction[:, :, None])[:, :, 0])
     # Of eigenvalues x, x and y the trace is 2 x + y, and the sum of squares 2 x^2 + y^2
     trace, squares = entries[0] + entries[3] + entries[5], (scatter**2).sum((1, 2))

@@ -4,8 +4,8 @@ Normals point to the viewpoint, and free space lies between it and the surfaces.
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no
 evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies: of
 simulated scans of objects 97 % have their normals on the true side then, of rooms 96 to 100 %.
-Unless the spacing of a spinning sensor's points proves it, free space and the sides of surfaces then have
-less weight in the confidence (pcreg/registration/judge/confidence.py).
+Unless the spacing of a spinning sensor's points proves the place, it counts as estimated: the notes of a
+doubtful answer say so.
 
 Three cues distinguish the place from which a cloud was seen:
 

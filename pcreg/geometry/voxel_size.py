@@ -97,9 +97,9 @@ class CellCounts:
     """Numbers of points in the cells of grids, by cell sizes (V,) in metres."""
 
     def __init__(self, columns: Array) -> None:
-        """Count points (3, S) float32 from zero on."""
-        self.columns, xp = columns, namespace(columns)
-        self.highest = to_host(xp.max(columns, axis=1)) if columns.shape[1] else np.zeros(3, np.float32)
+        """Count points (3, S) float32 from zero on, S > 0."""
+        self.columns = columns
+        self.highest = to_host(namespace(columns).max(columns, axis=1))
 
     def without_isolated(self, extent: float) -> "CellCounts":
         """Counts without the isolated points of a cloud of that extent, which would fill cells of their own.
@@ -136,7 +136,7 @@ class CellCounts:
     def occupied(self, voxels: Sequence[float]) -> np.ndarray:
         """Numbers (V,) of cells that hold points."""
         numbers = self._in_order(voxels)
-        return min(numbers.shape[1], 1) + to_host((numbers[:, 1:] != numbers[:, :-1]).sum(1))
+        return 1 + to_host((numbers[:, 1:] != numbers[:, :-1]).sum(1))
 
     def crowded(self, voxels: Sequence[float]) -> np.ndarray:
         """Numbers (V,) of points in cells that hold eight or more."""

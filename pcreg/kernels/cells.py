@@ -1,9 +1,9 @@
-"""Numbers of cells and of clouds."""
+"""Keys that number cells, and runs of equal keys or cloud numbers."""
 
 import torch
 from torch import Tensor
 
-MAX_KEY = 2**62  # headroom of one bit below the sign of a number of a cell
+MAX_KEY = 2**62  # of an int64, with one bit to spare
 
 
 def check_numbered(n_cells: float) -> None:
@@ -17,3 +17,10 @@ def check_numbered(n_cells: float) -> None:
 def counts_of_sorted(numbers: Tensor, n: int) -> Tensor:
     """Counts (n,) int64 of 0 .. n - 1 among ascending numbers (N,); torch.bincount would wait for a GPU."""
     return torch.diff(torch.searchsorted(numbers, torch.arange(n + 1, device=numbers.device)))
+
+
+def starts_of_runs(numbers: Tensor) -> Tensor:
+    """Mask (N,) of the first of each run of equal numbers (N,)."""
+    starts = torch.ones_like(numbers, dtype=torch.bool)
+    torch.ne(numbers[1:], numbers[:-1], out=starts[1:])
+    return starts

@@ -1,16 +1,12 @@
 """Norm with fixed statistics, shortcut and relu behind a convolution, for inference.
 
-The kernel of the convolution applies them to its result: no other launch, no other pass over memory.
+The kernel that writes the result applies them: no other launch, no other pass over memory.
 """
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-
-from pcreg.kernels.transfer import aligned
-
-VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), as arguments of a kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +25,6 @@ class Epilogue:
         vector = self.bias if self.norm is None else self.norm.running_mean
         if vector is not None and vector.shape != (M,):
             raise ValueError(f"a vector of the epilogue is {tuple(vector.shape)}; it must be {(M,)}")
-
-    def arguments(self) -> tuple[Tensor | float | None, ...]:
-        """Mean, variance, scale, shift, epsilon and residual, as kernels take them."""
-        residual = None if self.residual is None else aligned(self.residual)
-        if self.norm is None:
-            return None, None, None, self.bias, 0.0, residual
-        mean, variance = self.norm.running_mean, self.norm.running_var
-        return mean, variance, self.norm.weight, self.norm.bias, self.norm.eps, residual
 
     def apply(self, out: Tensor) -> Tensor:
         """Apply the epilogue in plain PyTorch to out (N_out, M), which may be overwritten, in its dtype."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cells import check_numbered
+from pcreg.kernels.cells import check_numbered, starts_of_runs
 
 
 def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -> Tensor:
@@ -62,7 +62,4 @@ def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
     order = torch.arange(len(rows), device=rows.device)
     for values in (position[:, 2], position[:, 1], position[:, 0], group):
         order = order[torch.argsort(values[order], stable=True)]
-    group = group[order]
-    is_first = torch.ones_like(group, dtype=torch.bool)
-    is_first[1:] = group[1:] != group[:-1]
-    return rows[order[is_first]]
+    return rows[order[starts_of_runs(group[order])]]

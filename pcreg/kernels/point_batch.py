@@ -30,17 +30,17 @@ class PointBatch:
         differences of coordinates alone, and coordinates far from zero lose no digits.
 
         Args:
-            clouds: Points (N_b, 3) of each, metres, in any frame.
+            clouds: Points (N_b, 3) of each, one or more, metres, in any frame.
             viewpoints: (N_b, 3) of each, the places from where the points were seen; by default the origin.
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
-        points = torch.cat(clouds) if clouds else torch.empty(0, 3, dtype=torch.float64)
+        points = torch.cat(clouds)
         lengths = moved(torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64), points.device)
         cloud = torch.repeat_interleave(lengths, output_size=len(points))
         lowest = points.new_full((len(clouds), 3), torch.inf)
         corner = lowest.scatter_reduce(0, cloud[:, None].expand(-1, 3), points, "amin")[cloud]
         seen_from = -corner
-        if viewpoints is not None and clouds:
+        if viewpoints is not None:
             seen_from += torch.cat([torch.as_tensor(places).to(points) for places in viewpoints])
         return PointBatch(rounded(points - corner).float(), lengths, seen_from.float())
 

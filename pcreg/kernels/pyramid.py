@@ -1,7 +1,7 @@
 """All levels of points and all triplets that a network needs of a batch.
 
-They depend on coordinates alone, so they are built once per batch before any feature is computed,
-in a loader worker or on the GPU, and shared by every layer and by the backward pass.
+They depend on coordinates alone, so they are built once per batch, on its device, before any feature is
+computed, and shared by every layer and by the backward pass.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Definitions of all operators in plain PyTorch, slow and obvious, for tests to compare with."""
+"""Definitions of searches, sampling and convolution in plain PyTorch, slow and obvious, for tests."""
 
 import math
 

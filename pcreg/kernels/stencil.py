@@ -117,10 +117,10 @@ def surface_normals(points: Tensor, viewpoints: Tensor, i: Tensor, j: Tensor) ->
     if not points.is_cuda:
         arrays = (each.numpy() for each in (points, viewpoints, i, j))
         return torch.from_numpy(cpu_neighbors.surface_normals(*arrays))
-    from pcreg.kernels.triton.plane_fit import normals_of  # Triton comes with builds for GPUs only
+    from pcreg.kernels.triton.plane_fit import plane_normals  # Triton comes with builds for GPUs only
 
     counts = counts_of_sorted(i, len(points))
     x, y, z = (points[j] - points[i]).unbind(1)
     terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
     sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
-    return normals_of(counts, sums.double(), (viewpoints - points).double()).to(points.dtype)
+    return plane_normals(counts, sums.double(), (viewpoints - points).double()).to(points.dtype)

@@ -66,7 +66,7 @@ class Consolidation:
         for motion, answer in (joint.ranked[0] for joint in self.refused):
             ends = motion.source, motion.target
             if not {ends, ends[::-1]} & self.growing.edges.keys():
-                self.growing.take(motion, answer, registered=False)
+                self.growing.replace_record(motion, answer, registered=False)
 
     def _placement(self) -> Placement:
         growing, graph = self.growing, self.growing.graph
@@ -134,7 +134,7 @@ class Consolidation:
                     ends = edge.source, edge.target
                     growing.refuted[ends if ends in growing.edges else ends[::-1]] = CONTRADICTED
             for motion, answer in taken:
-                growing.take(motion, answer, registered=True)
+                growing.replace_record(motion, answer, registered=True)
             joined = True
         growing.solve()
         return joined

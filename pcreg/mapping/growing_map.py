@@ -23,6 +23,7 @@ from pcreg.mapping.proposal import (
 )
 from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.clouds.local_frame import between_given, between_local
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import KeypointFile, screen
 from pcreg.registration.result import Registration
@@ -111,7 +112,7 @@ class GrowingMap:
         found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
         for n, record in progress(found, "odometry", len(self.scans) - 1):
             if record["registered"]:
-                self._take(n, n - 1, record)
+                self._add_record(n, n - 1, record)
         self.solve()
 
     def register(self, executor: Executor | None) -> None:
@@ -185,9 +186,9 @@ class GrowingMap:
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():
-            self._take(source, target, self.records.by_pair[name_of(pair)])
+            self._add_record(source, target, self.records.by_pair[name_of(pair)])
 
-    def _take(self, source: int, target: int, record: dict[str, Any]) -> None:
+    def _add_record(self, source: int, target: int, record: dict[str, Any]) -> None:
         self.answers[source, target] = record
         if record["registered"]:
             to_local = adjoint(self.scans[source].frame.T_local_given)
@@ -197,8 +198,8 @@ class GrowingMap:
 
     def _local(self, source: int, target: int, record: dict[str, Any]) -> np.ndarray:
         """The motion (4, 4) of a record, between the local frames of the scans."""
-        a, b = self.scans[source].frame, self.scans[target].frame
-        return b.T_local_given @ np.array(record["T_target_source"]) @ a.T_given_local
+        frames = self.scans[source].frame, self.scans[target].frame
+        return between_local(np.array(record["T_target_source"]), *frames)
 
     def motions(self) -> list[Motion]:
         """The motions of all records, registered or not."""
@@ -208,7 +209,7 @@ class GrowingMap:
             if "T_target_source" in record
         ]
 
-    def take(self, motion: Motion, answer: Registration, *, registered: bool) -> None:
+    def replace_record(self, motion: Motion, answer: Registration, *, registered: bool) -> None:
         """Replace the record of a pair by the answer about the submaps around its scans."""
         source, target = motion.source, motion.target
         for kept in (self.answers, self.edges, self.refuted):
@@ -218,12 +219,12 @@ class GrowingMap:
         if registered:
             T, confidence = motion.T_target_source, answer.confidence
             self.edges[source, target] = Edge(source, target, T, confidence, answer.covariance, verified=True)
-        a, b = self.scans[source].frame, self.scans[target].frame
+        frames = self.scans[source].frame, self.scans[target].frame
         self.answers[source, target] = {
             "registered": registered,
             "confidence": answer.confidence,
             "reason": f"with the scans around both: {answer.reason}",
-            "T_target_source": (b.T_given_local @ motion.T_target_source @ a.T_local_given).tolist(),
+            "T_target_source": between_given(motion.T_target_source, *frames).tolist(),
         }
 
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
@@ -240,7 +241,7 @@ class GrowingMap:
         _, firsts = np.unique(component, return_index=True)  # scans whose pose is the identity
         for row, own in enumerate(component):
             first, place = self.scans[firsts[own]].frame, row_of[self.paths[row]]
-            T_map_scan[place] = first.T_given_local @ local[row] @ self.scans[row].frame.T_local_given
+            T_map_scan[place] = between_given(local[row], self.scans[row].frame, first)
             numbers[place] = number[own]
         reasons = dict.fromkeys(self.unproven & self.edges.keys(), UNPROVEN) | self.refuted
         reasons |= dict.fromkeys(self.alone, UNCONFIRMED)

@@ -140,7 +140,7 @@ def run(
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
-        found = examined_files(executor, registrar, files, True)
+        found = examined_files(executor, registrar, files)
         work = Work(registrar, found, folder / "descriptions", seed, prior, diagnose=False)
         voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel)

@@ -8,6 +8,7 @@ import numpy as np
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.clouds.local_frame import between_local
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
@@ -57,7 +58,7 @@ def _step(
     fit = gicp.register_from(*sides, guess, np.eye(4))
     if rejection := fit.rejection():
         return record | {"reason": f"odometry: the scans {rejection}"}
-    local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
+    local = between_local(fit.T_target_source, a.frame, b.frame)
     overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
     found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
     to_given = adjoint(a.frame.T_given_local)

@@ -47,7 +47,7 @@ class Retrieval:
     keypoints: Sequence[Keypoints]
 
     @cached_property
-    def likeness(self) -> np.ndarray:
+    def similarity(self) -> np.ndarray:
         """Similarity of the global descriptors of each two scans, (n, n)."""
         whole = GlobalDescriptor.learned(self.keypoints).whole
         return whole @ whole.T
@@ -70,7 +70,7 @@ class Retrieval:
     def further_candidates(self, component: np.ndarray, inliers: Values) -> list[tuple[int, int]]:
         """Pairs not in `inliers`, between maps that may belong together.
 
-        Two parts of a place may overlap in one pair of scans alone, which likeness among all scans misses.
+        Two parts of a place may overlap in one pair of scans alone, which similarity among all scans misses.
         `component` (n,) is the map of each scan.
         """
         chosen = set()
@@ -83,7 +83,7 @@ class Retrieval:
 
     def _most_alike(self, row: int, others: np.ndarray) -> set[tuple[int, int]]:
         """Pairs of a scan with those of the others (K,) that are most like it."""
-        best = others[np.argsort(-self.likeness[row, others], kind="stable")[:CANDIDATES]]
+        best = others[np.argsort(-self.similarity[row, others], kind="stable")[:CANDIDATES]]
         return {(max(int(row), other), min(int(row), other)) for other in best.tolist()}
 
 

@@ -78,9 +78,9 @@ class StoredWeights:
                 )
 
 
-def found(path: str | Path) -> Path:
-    """The path, or that of the shipped weights that it names, such as `outdoor`, if there is no such file."""
-    path = Path(path)
+def path_of(weights: str | Path) -> Path:
+    """The path, or that of the shipped weights if it names them, as `fcgf`, and there is no such file."""
+    path = Path(weights)
     shipped = Path(str(files("pcreg.weights"))) / f"{path.stem}.safetensors"
     is_name = str(path.parent) in (".", "weights") and path.suffix in ("", ".safetensors")
     return shipped if is_name and shipped.is_file() and not path.is_file() else path
@@ -94,7 +94,7 @@ def read_weights(path: str | Path) -> StoredWeights:
     """
     from safetensors import SafetensorError, safe_open
 
-    path = found(path)
+    path = path_of(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
     damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
@@ -128,7 +128,6 @@ def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
     other = f"{path}: was written for another kind of network ({{error}}); use weights of this version"
     with refusing(other, ValueError, TypeError, AttributeError):
         fields = json.loads(metadata[KEY])
-        fields.pop("matcher", None)  # older files name a second network, or none
         return Architecture(
             **{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
         )

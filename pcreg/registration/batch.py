@@ -109,7 +109,7 @@ def run(
         with executor_of(workers, registrar.device) as executor:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
-            files = examined_files(executor, registrar, files, registrar.voxel is None)
+            files = examined_files(executor, registrar, files)
             work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)
             registered = map_unordered(executor, Work.register, (work,), todo)
@@ -162,12 +162,12 @@ class Work:
 
 
 def examined_files(
-    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile], voxel: bool
+    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile]
 ) -> dict[str, CloudFile]:
-    """The files by path, each read once, with its own voxel size if `voxel` is true."""
+    """The files by path, each read once, with its own voxel size unless the registrar has one for all."""
     if executor is not None:
         registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
-    found = map_unordered(executor, _examined, (registrar, voxel), files)
+    found = map_unordered(executor, _examined, (registrar,), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
     if noted:
@@ -178,8 +178,8 @@ def examined_files(
     return examined
 
 
-def _examined(registrar: Registrar, voxel: bool, file: CloudFile) -> CloudFile:
-    return file.examined(registrar.device, voxel=voxel)
+def _examined(registrar: Registrar, file: CloudFile) -> CloudFile:
+    return file.examined(registrar.device, voxel=registrar.voxel is None)
 
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, as_cloud, check_seed, check_viewpoint
+from pcreg.registration.clouds.local_frame import between_local
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
@@ -174,7 +175,7 @@ class Registrar(Scales):
         check_seed(seed)
         T = rigid_motion(T_target_source, "T_target_source")
         a, b = self._both_prepared(source, target)
-        T = b.frame.T_local_given @ T @ a.frame.T_given_local
+        T = between_local(T, a.frame, b.frame)
         scales = self.scales(a, b)
         first = next(scales)
         with parallel.one_for_blas():

@@ -17,6 +17,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import Points, points_of
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.judge.evidence import Evidence
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
@@ -156,6 +157,13 @@ class Registration:
         return replace(
             self, registered=False, confidence=confidence, reason=reason, covariance=None, **changed
         )
+
+    def among(self, others: Sequence["Registration"], reason: str, **changed: Any) -> "Registration":
+        """The registration, given others of which at most one is right; refused if it is unlikely then."""
+        confidence = posterior([each.confidence for each in (self, *others)])[0]
+        if self.registered and confidence < MIN_CONFIDENCE:
+            return self.refused(confidence, reason, **changed)
+        return replace(self, confidence=min(confidence, self.confidence))
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` to a file as JSON, whole or not at all; a file of that name is replaced.

@@ -4,6 +4,7 @@ import errno
 import os
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -14,6 +15,7 @@ from pcreg.runtime.errors import InputError, OutputError
 # Raised by writing only; such errors name no file
 WRITE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
+DAMAGED_NPZ = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile  # what np.load raises for one
 MARK = "unfinished"  # in the name of a file that is being written
 MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
 

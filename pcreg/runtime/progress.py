@@ -83,19 +83,18 @@ class Steps(logging.Handler):
 
 
 class Clock:
-    """Seconds by step, added up over the attempts."""
+    """Seconds by step; a step that is done again adds up."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._last = perf_counter()
 
     def lap(self, step: str) -> None:
-        """Add the time since the last call to this step."""
-        now = perf_counter()
-        self.add({step: now - self._last})
-        self._last = now
+        """Give this step the time since the clock was made, or since the last call of either method."""
+        self.add({step: perf_counter() - self._last})
 
     def add(self, seconds: dict[str, float]) -> None:
-        """Add what other clocks measured."""
+        """Add what other clocks measured up to now."""
         for step, value in seconds.items():
             self.seconds[step] = round(self.seconds.get(step, 0.0) + value, 4)
+        self._last = perf_counter()

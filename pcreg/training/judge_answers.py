@@ -11,7 +11,7 @@ from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translat
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
-from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_given
+from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_given, between_local
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.ransac import MAX_RANKED
@@ -153,7 +153,7 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
     except InputError:  # too few points
         return None
     if question.kind == "slid":
-        T = target_frame.T_local_given @ question.start @ source_frame.T_given_local
+        T = between_local(question.start, source_frame, target_frame)
         found = [scale.candidate(source, target, T)]
     else:
         found = scale.all_candidates(source, target)

@@ -52,5 +52,5 @@ def test_normals_are_those_of_arrays(count):
     x, y, z = np.moveaxis(offsets, 2, 0)
     sums = np.stack([each.sum(1) for each in (x, y, z, x * x, x * y, x * z, y * y, y * z, z * z)], 1)
     arrays = counts, sums, towards
-    found = kernel.normals_of(*(torch.from_numpy(array).to(DEVICE) for array in arrays)).cpu().numpy()
-    np.testing.assert_allclose(found, neighbors.normals_of(np, *arrays), atol=1e-7)
+    found = kernel.plane_normals(*(torch.from_numpy(array).to(DEVICE) for array in arrays)).cpu().numpy()
+    np.testing.assert_allclose(found, neighbors.plane_normals(*arrays), atol=1e-7)

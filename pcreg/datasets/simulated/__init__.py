@@ -1,1 +1,1 @@
-"""Scenes that are generated: rooms, streets and halls, with their exact motions."""
+"""Scenes that are generated, with their exact motions: rooms, streets, objects, sites of a scanner."""

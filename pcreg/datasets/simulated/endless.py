@@ -62,7 +62,7 @@ class Endless:
                 raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
-        self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
+        self.pool, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
         self.max_relative_rotation, self.rotation_warmup = max_relative_rotation, rotation_warmup
         self.workers, self.ranks = workers, ranks
         self.device = ranks.device if device is None else choose_device(device)
@@ -118,10 +118,10 @@ class Endless:
 
     def _renewed(self, number: int) -> range:
         """The scenes from which the batch of this number draws, recorded."""
-        oldest, turns = number // self.renew_every, min(TURNS, self.size)
+        oldest, turns = number // self.renew_every, min(TURNS, self.pool)
         for index in [index for index in self._scenes if index < oldest]:
             del self._scenes[index]
-        scenes = range(oldest + (number - oldest) % turns, oldest + self.size, turns)
+        scenes = range(oldest + (number - oldest) % turns, oldest + self.pool, turns)
         for index in scenes:
             if index not in self._scenes:
                 scene = index * self.ranks.count + self.ranks.rank

@@ -19,7 +19,7 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.kernels.grid import sample_cloud
 
 SHARES = {"rooms": 0.32, "streets": 0.42, "objects": 0.1, "terrestrial": 0.08, "sparse": 0.08}
-STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
+STEP = (5**0.5 - 1) / 2  # golden ratio: multiples of it, modulo 1, are spread evenly
 MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
 
 BEAMS = 0.5  # share of a LiDAR's beams that may be missing
@@ -55,17 +55,19 @@ def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Record
     recording = by(seed, index, device)
     clouds = Jagged.of(recording.clouds)
     kept = clouds.take(Augmentation(beams=BEAMS).kept(clouds, rng).nonzero()[:, 0])
-    return _usable(Recording(kept.split(), recording.T_world_cloud)).scaled(ROOM_VOXEL / STREET_VOXEL)
+    usable = Recording(kept.split(), recording.T_world_cloud).without_small(MIN_POINTS)
+    return usable.scaled(ROOM_VOXEL / STREET_VOXEL)
 
 
 def single_objects(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Scans of objects."""
-    return _at_own_voxel(_usable(objects.record(seed, index, device)), _random(seed, index))
+    recording = objects.record(seed, index, device).without_small(MIN_POINTS)
+    return _at_own_voxel(recording, _random(seed, index))
 
 
 def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Scans of a terrestrial scanner."""
-    recording = _usable(terrestrial.record(seed, index, device))
+    recording = terrestrial.record(seed, index, device).without_small(MIN_POINTS)
     scaled = _at_own_voxel(recording, _random(seed, index))
     thinned = [cloud[sample_cloud(cloud, FINE * ROOM_VOXEL)] for cloud in scaled.clouds]
     return Recording(thinned, scaled.T_world_cloud)
@@ -83,7 +85,8 @@ def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> R
             cloud[torch.from_numpy(rng.permutation(len(cloud))[: len(thin)]).to(cloud.device)]
             for cloud, thin in zip(dense, clouds, strict=True)
         ]
-    return _at_own_voxel(_usable(Recording(clouds, recording.T_world_cloud)), rng, 0.05)
+    usable = Recording(clouds, recording.T_world_cloud).without_small(MIN_POINTS)
+    return _at_own_voxel(usable, rng, 0.05)
 
 
 RECORDERS: dict[str, Callable[[int, int, torch.device | str], Recording]] = {
@@ -97,12 +100,6 @@ RECORDERS: dict[str, Callable[[int, int, torch.device | str], Recording]] = {
 
 def _random(seed: int, index: int) -> np.random.Generator:
     return np.random.default_rng([seed, index, MIXTURE])
-
-
-def _usable(recording: Recording) -> Recording:
-    """The clouds with enough points."""
-    kept = [n for n, cloud in enumerate(recording.clouds) if len(cloud) >= MIN_POINTS]
-    return Recording([recording.clouds[n] for n in kept], recording.T_world_cloud[kept])
 
 
 def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float = 0.0) -> Recording:

@@ -17,7 +17,7 @@ from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.outdoor import traffic
 from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
-from pcreg.geometry.se3 import random_rotation, se3
+from pcreg.geometry.se3 import enlargement, random_rotation, se3
 
 SIZES = (0.05, 3.0)  # metres: range of the longest edge of what is scanned
 VIEWS = (10, 16)  # of a recording
@@ -58,8 +58,7 @@ def record(
     things = Solids.join(things, balls([(0, 0, 0, *[2 * distance] * 3)]))
     depth, reach = camera.depth(things, poses, generator), distance + rng.uniform(0.6, 1.1)
     clouds = [camera.points(torch.where(image < reach, image, 0)) for image in depth]
-    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
-    return Recording([clouds[n] for n in kept], T_world_camera[kept]).scaled(size)
+    return Recording(clouds, T_world_camera).without_small(MIN_POINTS).scaled(size)
 
 
 def _around(rng: np.random.Generator, count: int, distance: float, on_table: bool) -> np.ndarray:
@@ -93,7 +92,7 @@ def _on_table(rng: np.random.Generator) -> Solids:
         size = rng.uniform(0.4, 1.0) if count > 1 else 1.0
         foot = -size * extent(thing)[0][2]
         x, y = rng.uniform(-0.2, 0.2, 2) * count if count > 1 else (0.0, 0.0)
-        stretched = pose(x, y, foot, 360 * rng.random()) @ np.diag([size, size, size, 1])
+        stretched = pose(x, y, foot, 360 * rng.random()) @ enlargement(size)
         parts.append(thing.placed(stretched))
     things = _of_one_metre(Solids.join(*parts))
     low, wide = extent(things)[0][2], rng.uniform(0.4, 1.2)
@@ -109,7 +108,7 @@ def _thing(rng: np.random.Generator) -> Solids:
 def _of_one_metre(things: Solids) -> Solids:
     low, high = extent(things)
     scale = 1 / float((high - low).max())
-    T = np.diag([scale, scale, scale, 1.0])
+    T = enlargement(scale)
     T[:3, 3] = -scale * (low + high) / 2
     return things.placed(T)
 

@@ -36,6 +36,11 @@ class Recording:
         T[:, :3, 3] *= factor
         return Recording([cloud * factor for cloud in self.clouds], T)
 
+    def without_small(self, min_points: int) -> "Recording":
+        """The clouds of `min_points` and more."""
+        kept = [n for n, cloud in enumerate(self.clouds) if len(cloud) >= min_points]
+        return Recording([self.clouds[n] for n in kept], self.T_world_cloud[kept])
+
     @staticmethod
     def join(*parts: "Recording") -> "Recording":
         """The clouds of several recordings of one scene."""
@@ -185,8 +190,8 @@ class Recorded:
             self._clouds[names[-1]] = cloud.cpu().numpy() - place
             moves.append(se3(np.eye(3), -place))
         T = moves[1] @ recording.motion(source, target) @ inverse(moves[0])
-        moved = (moves[0], moves[1]) if self.behind else None
-        return Pair(*names, T, scene=f"scene-{index}", overlap=overlap, moves=moved)
+        moves = (moves[0], moves[1]) if self.behind else None
+        return Pair(*names, T, scene=f"scene-{index}", overlap=overlap, moves=moves)
 
     def cloud(self, name: str) -> np.ndarray:
         if self._drawn and name not in self._clouds:

@@ -25,7 +25,7 @@ RANGES = (20.0, 80.0)  # metres
 NOISES = (0.001, 0.008)  # metres
 ROWS, COLUMNS = (128, 192, 256, 320), (512, 768, 1024)  # of directions between -60 and 85 degrees
 TRIPOD = np.array([[-0.15, -0.15, -2.0], [0.15, 0.15, -0.1]])
-MINUTES = 240.0  # seconds from station to station
+SECONDS_BETWEEN_STATIONS = 240.0
 
 
 def record(
@@ -48,7 +48,7 @@ def record(
     )
     scene, T_world_scanner = (_room if rng.random() < INDOOR_SHARE else _site)(rng, count)
     still = np.zeros((len(T_world_scanner), 3))
-    drive = Drive(T_world_scanner, MINUTES * np.arange(len(still)), still, still)
+    drive = Drive(T_world_scanner, SECONDS_BETWEEN_STATIONS * np.arange(len(still)), still, still)
     return Recording(sweeps(scene, scanner, drive, TRIPOD, generator), T_world_scanner)
 
 

@@ -1,6 +1,6 @@
 """Vertices of polygon files (.ply): text, or binary of either byte order.
 
-A reader of meshes takes forty bytes of memory and more for each byte of text.
+Read here, because a reader of meshes takes forty bytes of memory and more for each byte of text.
 """
 
 import mmap

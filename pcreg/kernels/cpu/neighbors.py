@@ -130,12 +130,11 @@ def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j
     counts = np.bincount(i, minlength=len(points))
     sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
     towards = (viewpoints - points).astype(np.float64)
-    normals: np.ndarray = normals_of(np, counts, sums.astype(np.float64), towards).astype(points.dtype)
-    return normals
+    return plane_normals(counts, sums.astype(np.float64), towards).astype(points.dtype)
 
 
 def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of the sums (N, 9) of `normals_of`, over `counts` (N,) neighbours j (T,) in order."""
+    """Parts of the sums (N, 9) of `plane_normals`, over `counts` (N,) neighbours j (T,) in order."""
     ends = np.concatenate([[0], np.cumsum(counts)])
     for start in range(0, len(points), ROWS_AT_ONCE):
         offsets = ends[start : start + ROWS_AT_ONCE + 1]
@@ -146,23 +145,24 @@ def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) 
         yield csr_matrix((ones, columns, offsets - offsets[0]), (len(offsets) - 1, len(terms))) @ terms
 
 
-def normals_of(xp: Any, counts: Any, sums: Any, towards: Any) -> Any:
+def plane_normals(counts: np.ndarray, sums: np.ndarray, towards: np.ndarray) -> np.ndarray:
     """Unit normals (N, 3) to the side of `towards` (N, 3); zeros for fewer than 4 points, or all on a line.
 
     `sums` (N, 9) are those of `counts` (N,) offsets x, y, z and of their products xx, xy, xz, yy, yz, zz, in
-    float64 as `towards` is. `xp` is numpy or torch, whose arrays all are.
+    float64 as `towards` is.
     """
     x, y, z, *second = (sums / counts.clip(min=1)[:, None]).T
     first = x * x, x * y, x * z, y * y, y * z, z * z
-    normals = least_direction(xp, *(a - b for a, b in zip(second, first, strict=True)))
-    normals = xp.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
+    normals = least_direction(np, *(a - b for a, b in zip(second, first, strict=True)))
+    normals = np.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
     return normals * (counts >= MIN_NEIGHBORS)[:, None]
 
 
 def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Any:
     """Unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
 
-    By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small.
+    By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small. `xp` is numpy or
+    torch, whose arrays all are.
     """
     trace = (xx + yy + zz).clip(min=xp.finfo(xx.dtype).tiny)
     xx, xy, xz, yy, yz, zz = (entry / trace for entry in (xx, xy, xz, yy, yz, zz))

@@ -2,8 +2,8 @@
 
 Tensor cores multiply bfloat16, and a float32 is exactly the sum of three, of eight bits each. Of the nine
 products of the parts of two numbers the six largest are added in float32; the other three are below the last
-bit. The result is as accurate as a fused multiply-add (docs/benchmarks/operators.md). An infinity or a number
-within 0.4 % of the largest, becomes nan.
+bit. The result is as accurate as a fused multiply-add (docs/benchmarks/operators.md). An infinity, or a
+number within 0.4 % of the largest, becomes nan.
 """
 
 from functools import cache
@@ -48,21 +48,6 @@ def stages(wanted: int, bytes_each: int, device: torch.device) -> int:
         return wanted
     fit = torch.cuda.get_device_properties(device).shared_memory_per_block_optin // bytes_each
     return max(1, min(wanted, 2 * fit))
-
-
-@triton.jit
-def chunk_of_program(program, k_offsets, K, CELLS: tl.constexpr, CHUNK: tl.constexpr):
-    """The kernel cell and the triplets [first, last) that a program takes, at most CHUNK of them.
-
-    Cell k owns the programs from k_offsets[k] // CHUNK + k on, which are enough for its segment
-    wherever it begins: no table of programs is needed, and some programs find nothing to do.
-    """
-    cells = tl.arange(0, CELLS)
-    owned_from = tl.load(k_offsets + cells, mask=cells < K, other=1 << 62) // CHUNK + cells
-    k = tl.sum((owned_from <= program).to(tl.int32)) - 1
-    start = tl.load(k_offsets + k)
-    first = start + (program - (start // CHUNK + k)) * CHUNK
-    return k, first, tl.minimum(first + CHUNK, tl.load(k_offsets + k + 1))
 
 
 @triton.jit

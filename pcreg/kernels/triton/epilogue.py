@@ -9,10 +9,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
+from pcreg.kernels.epilogue import NOTHING, Epilogue
+from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton.launch import launch
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
+VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), arguments of kernels
 NORM, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(4))  # parts of an epilogue
 
 
@@ -34,15 +36,18 @@ def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> t
     """
     if epilogue is NOTHING:
         return *[None] * 4, 0.0, None, 0
-    *vectors, epsilon, residual = epilogue.arguments()
+    norm, residual = epilogue.norm, epilogue.residual
+    vectors, epsilon = [None, None, None, epilogue.bias], 0.0
+    if norm is not None:
+        vectors, epsilon = [norm.running_mean, norm.running_var, norm.weight, norm.bias], norm.eps
     applied = 0
     if apply:
-        tensors = (NORM, epilogue.norm), (SHIFT, vectors[3]), (RESIDUAL, residual)
+        tensors = (NORM, norm), (SHIFT, vectors[3]), (RESIDUAL, residual)
         applied = sum(part.value for part, tensor in tensors if tensor is not None)
         applied += RELU.value if epilogue.relu else 0
     spare = next((vector for vector in vectors if vector is not None), out)
     vectors = [spare if vector is None else vector for vector in vectors]
-    return *vectors, epsilon, out if residual is None else residual, applied
+    return *vectors, epsilon, out if residual is None else aligned(residual), applied
 
 
 @triton.jit

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
+from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton.blocks import (
@@ -25,7 +25,7 @@ from pcreg.kernels.triton.blocks import (
     takes_parts,
     weight_parts,
 )
-from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, reduce_parts
+from pcreg.kernels.triton.epilogue import VECTORS, apply_epilogue, epilogue_arguments, reduce_parts
 from pcreg.kernels.triton.launch import launch
 
 MIN_CELLS = 3  # kernel cells of a program, where they are shared

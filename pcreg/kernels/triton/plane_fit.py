@@ -1,7 +1,5 @@
 """Normals of planes: one program per block of points, all in registers."""
 
-import sys
-
 import torch
 import triton
 import triton.language as tl
@@ -16,11 +14,11 @@ STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the dist
 MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet within rounding
 MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
 MIN_VARIANCE_RATIO = tl.constexpr(neighbors.MIN_VARIANCE_RATIO)
-TINY = tl.constexpr(sys.float_info.min)  # PyTorch is not there where kernels are compiled
+TINY = tl.constexpr(torch.finfo(torch.float64).tiny)
 
 
-def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
-    """Normals as in kernels/cpu/neighbors.py; counts (N,) int64, sums (N, 9), towards (N, 3) float64."""
+def plane_normals(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
+    """`plane_normals` of kernels/cpu/neighbors.py; counts (N,) int64, sums (N, 9), towards (N, 3) float64."""
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
     # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike

@@ -12,7 +12,6 @@ from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import (
     add_product,
     block,
-    chunk_of_program,
     parts_of,
     power_of_two,
     stages,
@@ -85,7 +84,7 @@ def _partial_sums(
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
     IN_ALL: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
     run, part = tl.program_id(0) // IN_ALL, tl.program_id(0) % IN_ALL
-    _, first, last = chunk_of_program(run, k_offsets, K, CELLS, RUN)
+    first, last = _triplets_of(run, k_offsets, K, CELLS, RUN)
     if first >= last:
         return
     c = part // BLOCKS * DEPTH + tl.arange(0, DEPTH)
@@ -107,6 +106,21 @@ def _partial_sums(
             total = tl.dot(x, g, total, input_precision="ieee")
     at = run.to(tl.int64) * C * M + c[:, None] * M + m[None, :]
     tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
+
+
+@triton.jit
+def _triplets_of(run, k_offsets, K, CELLS: tl.constexpr, RUN: tl.constexpr):
+    """The triplets [first, last) of a run, at most RUN of them, all of one kernel cell.
+
+    Cell k has the runs from k_offsets[k] // RUN + k on, which are enough for its segment wherever it begins:
+    no table of runs is needed, and some runs are empty.
+    """
+    cells = tl.arange(0, CELLS)
+    has_from = tl.load(k_offsets + cells, mask=cells < K, other=1 << 62) // RUN + cells
+    k = tl.sum((has_from <= run).to(tl.int32)) - 1
+    start = tl.load(k_offsets + k)
+    first = start + (run - (start // RUN + k)) * RUN
+    return first, tl.minimum(first + RUN, tl.load(k_offsets + k + 1))
 
 
 @triton.jit(do_not_specialize=["size"], do_not_specialize_on_alignment=["k_offsets"])

@@ -1,7 +1,7 @@
 """A local frame for each cloud: no result depends on where the origin of the given frame lies.
 
-Clouds enter theirs in pcreg/registration/clouds/prepared.py, and answers leave them in `Registrar.register`
-Nothing between the two has the caller's coordinates.
+Clouds enter theirs in pcreg/registration/clouds/prepared.py, and answers leave them in
+`Registration.of_clouds`. Nothing between the two has the caller's coordinates.
 """
 
 from dataclasses import dataclass
@@ -65,4 +65,10 @@ def local_points(points: Array, frame: LocalFrame, is_mirrored: bool) -> Array:
 def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
     """A motion (4, 4) between two local frames, taken to the frames that were given."""
     T: np.ndarray = target.T_given_local @ T_target_source @ source.T_local_given
+    return T
+
+
+def between_local(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
+    """A motion (4, 4) between the frames that were given, taken to the local frames of two clouds."""
+    T: np.ndarray = target.T_local_given @ T_target_source @ source.T_given_local
     return T

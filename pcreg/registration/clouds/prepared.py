@@ -24,10 +24,10 @@ from pcreg.registration.clouds.preprocess import (
 )
 from pcreg.runtime import cached_property
 
-MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
-KEPT_ON_GPU = 4  # clouds, the latest, that keep them there
+MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps its points in the local frame, in 120 MB
+KEPT_ON_GPU = 4  # clouds, the latest, whose points stay on the GPU
 
-_large = RLock()  # clouds of more points have them there in turn
+_large = RLock()  # larger clouds have their points in memory one at a time
 
 
 class PreparedCloud:

@@ -63,18 +63,12 @@ def downsample(
 ) -> DownsampledCloud:
     """Downsample a cloud (N, 3) float64 to a voxel size in metres; an error calls it by `name`.
 
-    Without a `viewpoint` it is estimated. Raises InputError for rows that are no points, and when too few are
-    left at this voxel size.
+    Without a `viewpoint` it is estimated. Raises InputError when too few points are left at this voxel size.
     """
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise InputError(f"{name}: shape {tuple(points.shape)}; pass rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    corners = box(points)
-    if not np.isfinite(corners).all():
-        raise InputError(f"{name}: values that are not finite; pass finite rows x y z")
     log.info("describe: %s, %d points, voxel %g m", name, len(points), voxel)
-    surface_rows = downsample_and_filter(points, voxel, corners[0])
+    surface_rows = downsample_and_filter(points, voxel, box(points)[0])
     surface = take(points, surface_rows)
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")

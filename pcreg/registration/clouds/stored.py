@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import os
-import zipfile
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.records import REGISTERING, code_fingerprint
 
 log = logging.getLogger(__name__)
@@ -118,6 +117,6 @@ def _read(path: Path) -> DescribedCloud | None:
             return replace(kept, viewpoint_known=bool(kept.viewpoint_known))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED_NPZ as error:
         log.warning("%s: is damaged and computed again (%s)", path, error)
         return None

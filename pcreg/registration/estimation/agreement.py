@@ -35,7 +35,7 @@ class DescriptorAgreement:
         cosines -= mean_cosine  # in place: there are six million
         cosines *= cosines
         deviation = xp.sqrt(xp.mean(cosines))
-        self.usual = float(mean_cosine + DEVIATIONS * deviation)
+        self.threshold = float(mean_cosine + DEVIATIONS * deviation)
         self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
@@ -48,13 +48,13 @@ class DescriptorAgreement:
         return total / len(self.points), total / max(count, 1)
 
     def refine(self, motions: np.ndarray) -> np.ndarray:
-        """Motions (H, 4, 4) after a few ICP steps by closeness and likeness; the same if few touch."""
+        """Motions (H, 4, 4) after a few ICP steps weighted by descriptors; unchanged if few touch."""
         T, moving = motions.copy(), list(range(len(motions)))
         for _ in range(ITERATIONS):
             if not moving:
                 break
             for h, touching in zip(list(moving), self._touching(T[moving]), strict=True):
-                weights = np.maximum(touching.cosines - self.usual, 0)
+                weights = np.maximum(touching.cosines - self.threshold, 0)
                 weights *= 1 - (touching.distances / self.distance) ** 2
                 if (weights > 0).sum() < MIN_TOUCHING:
                     moving.remove(h)
@@ -66,7 +66,7 @@ class DescriptorAgreement:
     def _excess(self, motions: np.ndarray) -> list[tuple[float, int]]:
         """For each of motions (H, 4, 4) the sum of excesses, and the number, of touching points."""
         found = self._touching(motions)
-        excesses = [(touching.cosines - self.usual) / self.deviation for touching in found]
+        excesses = [(touching.cosines - self.threshold) / self.deviation for touching in found]
         return [(float(excess.sum()), len(excess)) for excess in excesses]
 
     def _touching(self, motions: np.ndarray) -> list["Touching"]:

@@ -22,6 +22,7 @@ from pcreg.registration.judge.evidence import Evidence
 MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
 MIN_LIKELY = 0.5  # confidence above which clouds are examined for being noise, and that noise gets at most
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
+ACCEPT_CONFIDENCE = 0.95  # from which a registration needs no mirror test, and ends the search in a map
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
 # Of a motion by itself: of those above it, one in 900 held-out simulated ones is wrong. So two of them are
 # about equally likely, as in a symmetric scene, however the last digits differ.

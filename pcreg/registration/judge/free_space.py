@@ -19,7 +19,8 @@ from pcreg.registration.judge.overlap import Overlap
 MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = float(np.radians(2.0))  # of the range image: in a cell of a near surface lies a point
 ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one side on: room for rounding
-GAP_CELLS, MIN_SPARSE = 3, 0.8  # unseen ones of the eight around a cell; cells with so many, in a sparse view
+# A view is sparse if such a share of its far cells have so many empty ones among the eight around them
+MIN_SPARSE, GAP_CELLS = 0.8, 3
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
@@ -34,8 +35,8 @@ class Ranges(NamedTuple):
     cells: Array
     distance: Array
     seen: Array
-    nearest: Array  # as `seen`, the least of the cells around, as View.nearest
-    sparse: Array  # () bool, as View.sparse
+    nearest: Array  # as `seen`, the least of the cells around, as RangeImage.nearest
+    sparse: Array  # () bool, as RangeImage.sparse
 
     @property
     def covered(self) -> Array:
@@ -57,7 +58,7 @@ class Ranges(NamedTuple):
         return self.covered & xp.where(self.sparse, self.well_in_front(margin), beside)
 
 
-class View(NamedTuple):
+class RangeImage(NamedTuple):
     """Range image of a sensor: the nearest point in each direction."""
 
     origin: np.ndarray  # (3,) metres, where the sensor stood
@@ -66,8 +67,8 @@ class View(NamedTuple):
     sparse: Array  # () bool: of a LiDAR with gaps between its beams, where the ground comes nearer unseen
 
     @staticmethod
-    def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "View":
-        """The view that a scan (N, 3), N > 0, is of: in each cell the nearest point counts.
+    def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "RangeImage":
+        """The range image of a scan (N, 3), N > 0, seen from `origin`: in each cell the nearest point counts.
 
         Points are `spacing` metres apart. Cells so near that this leaves gaps between them do not make a view
         sparse.
@@ -85,7 +86,8 @@ class View(NamedTuple):
         near = _least_around(near)
         near = xp.where(sparse, _least_around(_least_around(near)), near)
         nearest = xp.reshape(near, (-1,))
-        return View(origin, *(xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest)), sparse)
+        seen = (xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest))
+        return RangeImage(origin, *seen, sparse)
 
     def ranges(self, points: Array) -> Ranges:
         """Compare points (..., 3) with what was seen in their directions."""
@@ -93,8 +95,8 @@ class View(NamedTuple):
         return Ranges(cells, distance, self.image[cells], self.nearest[cells], self.sparse)
 
 
-def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
-    """The views that a scan (N, 3), N > 0, is of: one from a `viewpoint` (3,), or several from (N, 3).
+def views_of(scan: Array, viewpoint: Array, margin: float) -> list[RangeImage]:
+    """The range images of a scan (N, 3), N > 0: one from a `viewpoint` (3,), or several from (N, 3).
 
     Viewpoints within a cell of `margin` metres are taken together, which the margin of the comparison allows
     for. Of more than eight such views those with most points are kept: the others contradict nothing.
@@ -102,16 +104,16 @@ def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
     """
     viewpoint, spacing = to_host(viewpoint), margin / 2
     if viewpoint.ndim == 1:
-        return [View.of(scan, viewpoint, spacing)]
+        return [RangeImage.of(scan, viewpoint, spacing)]
     _, place, counts = np.unique(
         np.floor(viewpoint / margin), axis=0, return_inverse=True, return_counts=True
     )
     most = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
     masks = [place.ravel() == which for which in most]
-    return [View.of(scan[like(mask, scan)], viewpoint[mask].mean(0), spacing) for mask in masks]
+    return [RangeImage.of(scan[like(mask, scan)], viewpoint[mask].mean(0), spacing) for mask in masks]
 
 
-def free_space_violation(points: Array, views: Sequence[View], margin: float) -> float:
+def free_space_violation(points: Array, views: Sequence[RangeImage], margin: float) -> float:
     """The fraction of points (N, 3), of those that views cover, in front of the surface; 0 if none is."""
     in_front, covered = _violating_and_covered([view.ranges(points) for view in views], margin)
     return float(in_front / max(covered, 1))
@@ -173,7 +175,7 @@ class FreeSpace:
         source, target = (self._sight(*way) for way in ways)
         return source, target
 
-    def _sight(self, points: Array, views: Sequence[View], touching: Array, weights: Array) -> Sight:
+    def _sight(self, points: Array, views: Sequence[RangeImage], touching: Array, weights: Array) -> Sight:
         ranges, half, xp = [view.ranges(points) for view in views], self.margin / 2, namespace(points)
         confirmed = _any([each.covered for each in ranges]) & touching
         against = _any([each.well_in_front(half) for each in ranges]) & ~touching

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from pcreg.arrays import every_nth
-from pcreg.registration.matching.screening import Keypoints
+from pcreg.registration.matching.screening import Keypoints, nearest_rows
 
 CENTRES = 128
 MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 10_000  # of all: what the centres are learned from
@@ -44,7 +44,7 @@ class GlobalDescriptor:
 
 def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Sums of the residuals of features (N, C) to their nearest centre, (CENTRES * C,), of unit length."""
-    nearest = (features @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+    nearest = nearest_rows(features, centres)
     sums = np.stack([(features[nearest == k] - centre).sum(0) for k, centre in enumerate(centres)])
     whole = sums.ravel()
     return _unit(np.sign(whole) * np.sqrt(np.abs(whole)))

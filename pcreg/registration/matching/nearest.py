@@ -14,8 +14,8 @@ from pcreg.runtime import parallel
 
 log = logging.getLogger(__name__)
 
-MAX_PRODUCTS = 10**10  # of numbers, to compare all rows of a with all of b; a second or two on two cores
-MIN_COLUMNS = 40  # that projected features keep
+MAX_PRODUCTS = 10**10  # multiplications that compare all rows of a with all of b: 1 or 2 s on two cores
+MIN_COLUMNS = 40  # of projected features
 MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 points are matched whole
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
 MAX_ONE_WAY = 2_000  # matches that motions are proposed from, beside the mutual ones
@@ -80,11 +80,18 @@ def nearest_neighbors(a: Array, b: Array) -> np.ndarray:
 
 def match_all(a: Array, b: Array) -> Matches:
     """Mutual matches, and every row of a with its nearest row of b."""
-    one_way = nearest_neighbors(a, b)
-    if len(one_way) == 0:
-        return Matches(one_way, one_way)
-    back = _nearest_of(like(one_way[:, 1], b), b, a)
-    return Matches(one_way[to_host(back) == one_way[:, 0]], one_way)
+    return _match(np.arange(len(a)), a, b)
+
+
+def _match(rows: np.ndarray, a: Array, b: Array) -> Matches:
+    """Mutual matches of some rows (K,) of a, ascending, and each of these rows with its nearest row of b."""
+    if len(rows) == 0 or len(b) == 0:
+        none = np.empty((0, 2), dtype=np.int64)
+        return Matches(none, none)
+    to_b = nearest(a if len(rows) == len(a) else a[like(rows, a)], b)
+    back = to_host(_nearest_of(to_b, b, a))
+    one_way = np.stack([rows, to_host(to_b)], axis=1)
+    return Matches(one_way[back == rows], one_way)
 
 
 def _nearest_of(rows: Array, a: Array, b: Array) -> Array:
@@ -108,13 +115,7 @@ def match_within_bound(a: Array, b: Array) -> Matches:
         found = match_within_bound(b, a)
         rows, one_way = found.rows[:, ::-1], found.one_way[:, ::-1]
         return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
-    if len(a) == 0:
-        return Matches(np.empty((0, 2), dtype=np.int64), one_way=np.empty((0, 2), dtype=np.int64))
-    keypoints = evenly(len(a), max(MAX_COMPARED_PAIRS // len(b), MIN_KEYPOINTS))
-    to_b = nearest(a if len(keypoints) == len(a) else a[like(keypoints, a)], b)
-    back = to_host(_nearest_of(to_b, b, a))
-    one_way = np.stack([keypoints, to_host(to_b)], axis=1)
-    return Matches(one_way[back == keypoints], one_way=one_way)
+    return _match(evenly(len(a), max(MAX_COMPARED_PAIRS // max(len(b), 1), MIN_KEYPOINTS)), a, b)
 
 
 def evenly(count: int, most: int) -> np.ndarray:

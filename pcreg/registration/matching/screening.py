@@ -71,8 +71,8 @@ def mutual_matches(source: Keypoints, target: Keypoints) -> tuple[np.ndarray, np
     """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
     queries = evenly(len(source.points), MAX_QUERIES)
     points, features = source.points[queries], source.features[queries]
-    nearest = _nearest(features, target.features)
-    mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
+    nearest = nearest_rows(features, target.features)
+    mutual = nearest_rows(target.features[nearest], features) == np.arange(len(features))
     return points[mutual], target.points[nearest[mutual]]
 
 
@@ -81,6 +81,6 @@ def agreeing(motions: np.ndarray, points: np.ndarray, partners: np.ndarray, dist
     return ((moved_by_each(motions, points) - partners) ** 2).sum(2) < distance**2
 
 
-def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:
+def nearest_rows(features: np.ndarray, others: np.ndarray) -> np.ndarray:
     """For each row of features (N, C) the nearest of others (M, C): (N,)."""
     return (features @ others.T - (others**2).sum(1) / 2).argmax(1)

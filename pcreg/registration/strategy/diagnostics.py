@@ -1,19 +1,12 @@
 """Notes on possible faults of a pair of clouds, a sentence each; they change no answer."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from pcreg.arrays import like
 from pcreg.geometry.voxel_size import extent
-from pcreg.registration.clouds.local_frame import MIRROR
-from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
 from pcreg.registration.judge.observability import observability
-from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
-from pcreg.runtime.errors import attempted
 
 MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
@@ -21,7 +14,6 @@ MIRRORED = (
     "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
     "as x, y, z of a right-handed frame"
 )
-ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
 MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
 
 
@@ -95,30 +87,3 @@ def notes_if_registered(
     if found.confidence < ACCEPT_CONFIDENCE:
         notes += unknown_viewpoints(source, target)
     return (*notes, *degenerate_directions(found))
-
-
-def mirror_confidence(
-    scale: SingleScaleRegistrar,
-    source: PreparedCloud,
-    described: DescribedCloud,
-    target: DescribedCloud,
-    seed: int,
-) -> float:
-    """The confidence in one motion of the source, `described` as it is, with its first axis flipped."""
-    flipped, _ = attempted(lambda: _mirrored(scale, source, described))
-    if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
-        return 0.0
-    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
-    return replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed).confidence
-
-
-def _mirrored(
-    scale: SingleScaleRegistrar, source: PreparedCloud, described: DescribedCloud
-) -> DescribedCloud:
-    if scale.descriptor.reflection_invariant:
-        return described.mirrored()
-    seen_from = described.seen_from
-    position = seen_from.position
-    return source.mirrored.at(
-        scale.descriptor, replace(seen_from, position=position * like(MIRROR, position))
-    )

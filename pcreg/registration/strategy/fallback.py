@@ -3,18 +3,22 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from pcreg.arrays import like
+from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE, MIN_CONFIDENCE
+from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError, OutputError, attempted
 from pcreg.runtime.progress import Clock
 
-# Of 700 simulated pairs that are refused with less by learned descriptors none is registered at another voxel
-# size, of 544 others 20 are; of 644 one is by a second sample of its points, of 281 others 16 are
+# Confidence of a refusal below which another try cannot help: of 700 simulated pairs refused with less, by
+# learned descriptors, none is registered at another voxel size (of 544 refused with more, 20), and of 644 one
+# by a second sample of the points (of 281, 16)
 MIN_RETRIED_CONFIDENCE = 0.03
 # The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)
 Answer = Callable[[SingleScaleRegistrar, DescribedCloud, DescribedCloud], Registration]
@@ -51,40 +55,33 @@ def answer_at_scales(
     found = answer(first, a, b)
     clock.add(found.seconds)
     if not found.registered and found.confidence >= MIN_RETRIED_CONFIDENCE:
-        again = Clock()
         twice = _described(first, source, target, twice=True)
-        again.lap("describe")
+        clock.lap("describe")
         other = answer(first, *twice)
-        again.add(other.seconds)
-        clock.add(again.seconds)
+        clock.add(other.seconds)
         found = max(found, other, key=lambda each: each.confidence)
     found = replace(found, seconds=clock.seconds)
 
-    def mirror_confidence() -> float:
+    def mirror_test() -> float:
         testing = Clock()
-        confidence = diagnostics.mirror_confidence(first, source, a, b, seed)
+        confidence = mirror_confidence(first, source, a, b, seed)
         testing.lap("mirror_test")
         clock.add(testing.seconds)
         return confidence
 
     if found.registered:
-        mirrored = mirror_confidence() if found.confidence < diagnostics.ACCEPT_CONFIDENCE else 0.0
+        mirrored = mirror_test() if found.confidence < ACCEPT_CONFIDENCE else 0.0
         if found.confidence >= mirrored:
             return replace(found, notes=diagnostics.notes_if_registered(found, a, b))
-        return replace(
-            found,
-            registered=False,
-            confidence=1 - mirrored,
-            reason="the clouds fit better if one is mirrored",
-            notes=(diagnostics.MIRRORED,),
-        )
+        reason = "the clouds fit better if one is mirrored"
+        return found.refused(1 - mirrored, reason, notes=(diagnostics.MIRRORED,))
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
     tries = [lambda: _at_another_scale(scales, (source, a), (target, b), first, answer)]
-    tries += [mirror_confidence] * diagnose
+    tries += [mirror_test] * diagnose
     (other, more), *mirrored = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     clock.add(more)
-    if other and other.confidence >= (mirrored or [mirror_confidence()])[0]:
+    if other and other.confidence >= (mirrored or [mirror_test()])[0]:
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     if not diagnose:
         return found
@@ -154,3 +151,30 @@ def _at_another_scale(
             )
             return confirmed, total.seconds
     return None, total.seconds
+
+
+def mirror_confidence(
+    scale: SingleScaleRegistrar,
+    source: PreparedCloud,
+    described: DescribedCloud,
+    target: DescribedCloud,
+    seed: int,
+) -> float:
+    """The confidence in one motion of the source, `described` as it is, with its first axis flipped."""
+    flipped, _ = attempted(lambda: _mirrored(scale, source, described))
+    if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
+        return 0.0
+    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
+    return replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed).confidence
+
+
+def _mirrored(
+    scale: SingleScaleRegistrar, source: PreparedCloud, described: DescribedCloud
+) -> DescribedCloud:
+    if scale.descriptor.reflection_invariant:
+        return described.mirrored()
+    seen_from = described.seen_from
+    position = seen_from.position
+    return source.mirrored.at(
+        scale.descriptor, replace(seen_from, position=position * like(MIRROR, position))
+    )

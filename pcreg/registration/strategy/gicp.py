@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import inverse, residuals, transform
+from pcreg.geometry.se3 import inverse, rms_displacement, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.registration.judge.free_space import View, free_space_violation
+from pcreg.registration.judge.free_space import RangeImage, free_space_violation
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.extras import require
 
@@ -80,10 +80,10 @@ def register_scans(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
         T,
         overlap=measured_overlap(source.points, target.points, T, OVERLAP_DISTANCE * voxel),
         free_space_violation=max(
-            free_space_violation(moved, [View.of(target.points)], free),
-            free_space_violation(back, [View.of(source.points)], free),
+            free_space_violation(moved, [RangeImage.of(target.points)], free),
+            free_space_violation(back, [RangeImage.of(source.points)], free),
         ),
-        correction=float(np.sqrt((residuals(T, source.points, transform(guess, source.points)) ** 2).mean())),
+        correction=rms_displacement(source.points, T, guess),
     )
 
 

@@ -6,11 +6,10 @@ from pcreg.arrays import every_nth, to_host
 from pcreg.geometry.se3 import mean_displacement, transform
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
+from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.diagnostics import ACCEPT_CONFIDENCE
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
@@ -77,13 +76,10 @@ def _same_place(scan: PreparedCloud, one: Answer, other: Answer, distance: float
 
 
 def _among(found: Registration, region: PreparedCloud, others: list[Answer]) -> Registration:
-    """The answer, given those about other places: at most one of them is right."""
-    confidence = posterior([answer.confidence for answer in (found, *(each for each, _ in others))])[0]
-    if not found.registered or confidence >= MIN_CONFIDENCE:
-        return replace(found, confidence=min(confidence, found.confidence))
-    rival, where = max(others, key=lambda each: each[0].confidence)
-    return found.refused(
-        confidence,
+    """The answer, given those about other places."""
+    rival, where = max(others, key=lambda each: each[0].confidence, default=(found, region))
+    return found.among(
+        [other for other, _ in others],
         "two places of the map fit about equally well; it may repeat itself",
         alternative=region.frame.T_local_given @ where.frame.T_given_local @ rival.T_target_source,
     )

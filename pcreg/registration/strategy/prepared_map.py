@@ -44,8 +44,8 @@ class Regions:
 
     def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
         """Up to three regions in which the scan may lie, best first, and how many matches agree."""
-        likeness = self.descriptor.whole @ self.descriptor.describe(scan)
-        alike = np.argsort(-likeness, kind="stable")[:SCREENED]
+        similarity = self.descriptor.whole @ self.descriptor.describe(scan)
+        alike = np.argsort(-similarity, kind="stable")[:SCREENED]
         likely = [self.regions[row] for row in alike]
         inliers = parallel.each(lambda region: screen(scan, region.keypoints), likely)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]

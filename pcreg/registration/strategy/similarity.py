@@ -21,7 +21,7 @@ from pcreg.geometry.se3 import enlargement, residuals, scale_of, umeyama
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation.icp import refine_similarity
-from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
@@ -194,14 +194,10 @@ def _ratio(a: float, b: float) -> float:
 
 def _among(best: _Answer, others: list[_Answer]) -> Registration:
     """The best answer, given those at other scales."""
-    found = best.found
-    confidence = posterior([each.found.confidence for each in (best, *others)])[0]
-    if not found.registered or confidence >= MIN_CONFIDENCE:
-        return replace(found, confidence=min(confidence, found.confidence))
-    rival = max(others, key=lambda other: other.found.confidence)
+    rival = max(others, key=lambda other: other.found.confidence, default=best)
     least, most = sorted((best.scale, rival.scale))
     reason = f"the scale cannot be determined: {least:.3g} and {most:.3g} fit about equally well"
-    return found.refused(confidence, reason)
+    return best.found.among([other.found for other in others], reason)
 
 
 def _observable(

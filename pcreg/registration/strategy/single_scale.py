@@ -217,7 +217,7 @@ class SingleScaleRegistrar:
         return found
 
     def _finished(self, pair: _Pair, brief: Candidate) -> Candidate:
-        """The candidate refined fully, unless bent scans slide away from it then."""
+        """The candidate refined fully, or as it is where that halves its probability, as with bent scans."""
         (full,) = self._refined(pair, brief.refined.T_target_source[None])
         has_slid = self._probability(full) < MIN_KEPT_PROBABILITY * self._probability(brief)
         return brief._replace(briefly=False) if has_slid else full

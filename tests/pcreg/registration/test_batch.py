@@ -51,7 +51,7 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
 
 def test_a_doubtful_unit_is_noted(scans, caplog):
     files = [CloudFile(str(scans / f"{name}.ply"), "mm", None, "auto") for name in "ab"]
-    batch.examined_files(None, Registrar(voxel=VOXEL), files, False)
+    batch.examined_files(None, Registrar(voxel=VOXEL), files)
     assert "a.ply: only" in caplog.text
     assert "if its coordinates are metres, give m to --units, and 1 further notes" in caplog.text
 

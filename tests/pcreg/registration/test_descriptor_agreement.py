@@ -65,6 +65,6 @@ def test_tensors_give_the_same(clouds):
         for each in clouds
     ]
     there = DescriptorAgreement(*tensors, 0.3)
-    assert (there.usual, there.deviation) == pytest.approx((here.usual, here.deviation))
+    assert (there.threshold, there.deviation) == pytest.approx((here.threshold, here.deviation))
     np.testing.assert_allclose(there(motions), here(motions), rtol=1e-9)
     np.testing.assert_allclose(there.refine(motions), here.refine(motions), atol=1e-9)

@@ -7,6 +7,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.strategy import diagnostics
+from pcreg.registration.strategy.fallback import mirror_confidence
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from tests.pcreg.evidences import described
 
@@ -52,6 +53,6 @@ def test_a_mirrored_source_is_found_out(room, descriptor):
     for mirror, found in ((MIRROR, True), (1.0, False)):
         source = PreparedCloud(Cloud(room.source * mirror), "sensor")
         target = PreparedCloud(Cloud(room.target), "sensor").at(scale.descriptor)
-        confidence = diagnostics.mirror_confidence(scale, source, source.at(scale.descriptor), target, seed=0)
+        confidence = mirror_confidence(scale, source, source.at(scale.descriptor), target, seed=0)
         assert (confidence > 0.8) is found
         assert (confidence < 0.2) is not found

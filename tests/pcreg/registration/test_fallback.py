@@ -14,7 +14,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation import ransac
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
-from pcreg.registration.strategy import diagnostics
+from pcreg.registration.strategy import fallback
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct
@@ -54,7 +54,7 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     sure = replace(matched(pair), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
-    monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
+    monkeypatch.setattr(fallback, "mirror_confidence", lambda *_: mirrored)
     for diagnose, answered in product((True, False), ([refused, refused, sure], [refused, sure], [sure])):
         answers = iter(answered)
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
@@ -76,7 +76,7 @@ def test_the_likelier_answer_counts_of_one_and_two_samples(pair, monkeypatch, on
         return replace(found, registered=likely >= MIN_CONFIDENCE, confidence=likely)
 
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
-    monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: 0.0)
+    monkeypatch.setattr(fallback, "mirror_confidence", lambda *_: 0.0)
     assert registered_at(pair, [SCALE]).confidence == counts
 
 

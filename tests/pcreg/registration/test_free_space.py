@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import se3
-from pcreg.registration.judge.free_space import FreeSpace, View, free_space_violation, views_of
+from pcreg.registration.judge.free_space import FreeSpace, RangeImage, free_space_violation, views_of
 from pcreg.registration.judge.overlap import Overlap
 
 AWAY = np.array([10.0, -3.0, 1.0])
@@ -30,13 +30,13 @@ def wall(distance: float, half: float = 2.0) -> np.ndarray:
 )
 @pytest.mark.parametrize("place", [np.zeros(3), AWAY])
 def test_points_clearly_in_front_of_a_surface_are_counted(points, fraction, place):
-    found = free_space_violation(points + place, [View.of(wall(4.0) + place, place)], margin=0.3)
+    found = free_space_violation(points + place, [RangeImage.of(wall(4.0) + place, place)], margin=0.3)
     assert found == pytest.approx(fraction)
 
 
 def test_of_two_surfaces_in_one_direction_the_nearer_counts():
     scan = np.concatenate([wall(4.0), wall(1.0, half=0.4)])
-    assert free_space_violation(wall(2.0, half=0.4), [View.of(scan)], margin=0.3) == 0
+    assert free_space_violation(wall(2.0, half=0.4), [RangeImage.of(scan)], margin=0.3) == 0
 
 
 def test_a_motion_is_held_against_the_free_space_of_both_scans():
@@ -83,9 +83,9 @@ def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
 
 def test_gaps_of_a_surface_as_near_as_its_points_are_apart_do_not_make_its_view_sparse():
     near = wall(1.0, half=0.8)[::7]
-    assert View.of(near).sparse
-    assert not View.of(near, spacing=0.1).sparse
-    assert View.of(4 * near, spacing=0.1).sparse
+    assert RangeImage.of(near).sparse
+    assert not RangeImage.of(near, spacing=0.1).sparse
+    assert RangeImage.of(4 * near, spacing=0.1).sparse
 
 
 def test_of_many_views_those_of_most_points_are_kept():

@@ -1,6 +1,6 @@
-"""Small things that stand on tables, shelves and floors, most of them drawn from families without end.
+"""Small things that stand on tables, shelves and floors: 256 random variants of each kind.
 
-A catalogue of one short function per thing.
+A catalogue of one short function per kind.
 """
 
 from bisect import bisect

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.simulated.solids import Solids, cast
-from pcreg.kernels.cells import counts_of_sorted
+from pcreg.kernels.cells import counts_of_sorted, starts_of_runs
 from pcreg.kernels.signed_distance import DepthImages, distance_sums
 from pcreg.kernels.transfer import moved
 
@@ -90,7 +90,7 @@ class DepthCamera:
         # A point lies in the projector's shadow if one to its left is lit from further right.
         lit = torch.arange(self.width, device=device) + pixels * (self.focal / FOCAL)
         seen &= lit >= lit.cummax(-1).values - 0.3
-        # Grazing angles and depth make the pattern too faint; where, varies smoothly over the image.
+        # At grazing angles and far away the pattern is too faint, by a limit that varies over the image.
         faint = self._smooth((F, 1), 12, generator, device) * 0.04
         seen &= cosine > 0.05 + 0.006 * z * z + faint
         pixels = self._matched(torch.where(seen, pixels, 0), generator)
@@ -160,7 +160,7 @@ def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Lengths in metres."""
+    """Fusion of depth images into the voxels near their surfaces; lengths in metres."""
 
     voxel: float = 0.006
     truncation: float = 0.03
@@ -226,6 +226,4 @@ def _first_of_each(batch: Tensor, cell: Tensor) -> Tensor:
     key, order = torch.sort(
         ((batch * 1024 + cell[:, 2]) * 1024 + cell[:, 1]) * 1024 + cell[:, 0], stable=True
     )
-    first = torch.ones_like(key, dtype=torch.bool)
-    first[1:] = key[1:] != key[:-1]
-    return order[first]
+    return order[starts_of_runs(key)]

@@ -226,8 +226,7 @@ def _fragments(
     depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
     clouds = fusion.fragments(camera, depth, in_first, generator)
-    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
-    return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
+    return Recording(clouds, T_world_camera[:, 0]).without_small(MIN_POINTS)
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

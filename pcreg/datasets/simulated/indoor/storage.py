@@ -187,7 +187,7 @@ def garments(rng: np.random.Generator, count: int, half: float, top: float) -> S
     return Solids.join(*parts)
 
 
-def safe_stack(rng: np.random.Generator) -> Piece:
+def carton_stack(rng: np.random.Generator) -> Piece:
     """Cartons piled up against a wall."""
     rows = []
     for x in np.arange(rng.integers(1, 4)) * 0.45:

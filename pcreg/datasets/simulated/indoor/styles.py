@@ -88,7 +88,7 @@ WALL_PIECES = [
 ]
 _COMMON = [
     storage.shelf, storage.cabinet, fixtures.column, fixtures.bin, fixtures.big_plant, fixtures.floor_lamp,
-    storage.safe_stack, seats.chair, fixtures.big_thing,
+    storage.carton_stack, seats.chair, fixtures.big_thing,
 ]
 _ODD = [fixtures.easel, fixtures.figure, fixtures.big_thing, fixtures.bin, seats.stool, fixtures.big_plant]
 
@@ -155,7 +155,7 @@ STYLES = [
         0.7,
     ),
     Style(
-        [*_COMMON, *[storage.safe_stack] * 3, *[storage.shelf] * 3, *[fixtures.ladder] * 2,
+        [*_COMMON, *[storage.carton_stack] * 3, *[storage.shelf] * 3, *[fixtures.ladder] * 2,
          fixtures.bicycle, storage.rack_with_clothes, kitchen.machine],
         [fixtures.bicycle, fixtures.ladder, storage.table, fixtures.big_thing, *_ODD],
         (2.5, 4.5, 2.5, 6.0),

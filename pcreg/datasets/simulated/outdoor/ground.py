@@ -1,8 +1,8 @@
 """Open ground: a height for every place, and where rays meet it.
 
 Slope, long waves, roads with camber and kerbs, banks or ditches beside them, and roughness off the
-road. Roads are arcs of circles: the distance to one is a formula, in NumPy for those who build on it
-and in PyTorch for rays.
+road. Roads are arcs of circles: the distance to one is a formula, evaluated in NumPy while a scene is
+built and in PyTorch for rays.
 """
 
 from dataclasses import dataclass, field

@@ -11,7 +11,7 @@ from torch import Tensor
 from pcreg.datasets.simulated.outdoor.drive import Drive
 from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
 from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
-from pcreg.datasets.simulated.solids import Solids, cast
+from pcreg.datasets.simulated.solids import cast
 from pcreg.kernels.transfer import moved
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
@@ -100,8 +100,8 @@ def _first(
             continue
         at = moved(torch.from_numpy(sweep[index]), device)
         present = (at < 0) | (at == group_sweep[:, None])
-        some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
-        hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
+        some, far = things.where(chosen).solids, distance.amax(1).clamp(max=lidar.far)
+        hits = cast(some, origins, directions, far, present)
         t, cos = hits.distance, hits.cosine
         if chosen is leafy:
             inside = torch.empty_like(t).exponential_(generator=generator) * LEAF_DEPTH

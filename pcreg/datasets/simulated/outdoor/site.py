@@ -50,7 +50,7 @@ class Things:
     @staticmethod
     def join(*parts: "Things") -> "Things":
         solids = Solids.join(*(part.solids for part in parts))
-        return Things(solids, np.concatenate([np.empty(0, np.int64), *(part.material for part in parts)]))
+        return Things(solids, np.concatenate([part.material for part in parts]))
 
 
 def standing(

@@ -7,7 +7,7 @@ from pcreg.datasets.simulated.solids import ball, box, rod
 
 
 def tree(rng: np.random.Generator) -> Things:
-    """A tree of one of four kinds, 4 to 14 m high."""
+    """A tree of one of four kinds, 4 to 15 m high."""
     return rng.choice([_broadleaf, _broadleaf, _column, _conifer, _bare])(rng)
 
 

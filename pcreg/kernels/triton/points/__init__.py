@@ -1,1 +1,1 @@
-"""Kernels on points of clouds: what pcreg.arrays launches on a GPU."""
+"""Kernels on points of clouds: nearest neighbours for pcreg.arrays, and sums for consensus and ICP."""

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import MAX_KEY, check_numbered
+from pcreg.kernels.cells import MAX_KEY, check_numbered, starts_of_runs
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
@@ -50,11 +50,8 @@ class CellIndex:
 
         In the order of cells. Waits for the device, which computes M.
         """
-        P = self.keys.shape[0]
-        starts_cell = torch.ones(P, dtype=torch.bool, device=self.keys.device)
-        torch.ne(self.keys[1:], self.keys[:-1], out=starts_cell[1:])
-        starts = torch.nonzero(starts_cell).squeeze(1)
-        M = starts.shape[0]
+        starts = torch.nonzero(starts_of_runs(self.keys)).squeeze(1)
+        P, M = self.keys.shape[0], starts.shape[0]
         rows, points = torch.empty_like(starts), self.points.new_empty((M, 3))
         cloud = self.cloud.new_empty(M)
         arguments = self.points, self.cloud, self.order, starts, self.frame, rows, points, cloud, M, P

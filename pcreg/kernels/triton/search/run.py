@@ -24,7 +24,7 @@ MAX_BUCKETS = 2**28  # of searches that run together, which take 2 GiB; a larger
 
 
 def find_triplets(searches: list[Search]) -> list[Triplets]:
-    """The triplets of each search, with their Tiles.
+    """The triplets of each of one or more searches, with their Tiles.
 
     All searches are of one dtype, all with normals or all without, all cubes or none. Raises ValueError where
     cells cannot be numbered in 62 bits.
@@ -36,7 +36,7 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
             group, buckets = [], 0
         group.append(search)
         buckets += search.n_buckets
-    return found + (_Run(group).triplets() if group else [])
+    return found + _Run(group).triplets()
 
 
 def count_triplets(search: Search) -> Tensor:
