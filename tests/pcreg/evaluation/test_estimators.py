@@ -27,7 +27,7 @@ def given(source, target, matches):
 
 
 def test_a_known_motion_is_found_among_wrong_matches(estimator):
-    """Of five matches four are wrong."""
+    """Five matches, four of them wrong."""
     rng = np.random.default_rng(0)
     T = se3(random_rotation(rng), np.array([1.0, 2.0, 3.0]))
     source = rng.uniform(-2, 2, (500, 3))

@@ -103,7 +103,7 @@ def write_by_open3d(path, points: np.ndarray, **options: bool) -> None:
 
 
 def refusal(path, **settings: int) -> str:
-    """What is said of a file, without its path, in which pytest puts the name of the test."""
+    """The sentence about a file, without its path, in which pytest puts the name of the test."""
     with pytest.raises(InputError) as caught:
         read_cloud(path, **settings)
     message = str(caught.value)
