@@ -158,8 +158,7 @@ class _Spacing:
 
         With `incidence` they are those with the spacing of a sensor of even angular resolution.
         """
-        at_once = _places_at_once(self.points.shape[1], self.points)
-        parts = [places[n : n + at_once] for n in range(0, len(places), at_once)]
+        parts = _parts(places, self.points, self.points.shape[1])
         return np.concatenate([self._correlations(part, incidence) for part in parts])
 
     def _correlations(self, places: np.ndarray, incidence: bool) -> np.ndarray:
@@ -181,9 +180,10 @@ def _standardized(values: Array) -> Array:
     return values / xp.where(deviation > 0, deviation, 1)
 
 
-def _places_at_once(points: int, like_these: Array) -> int:
-    """Number of places from which so many points are looked at together."""
-    return max(1, (MAX_RAYS if is_on_host(like_these) else GPU_MAX_RAYS) // points)
+def _parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
+    """Parts of the places (P, 3), each compared at once with `count` points, on the device of `points`."""
+    size = max(1, (MAX_RAYS if is_on_host(points) else GPU_MAX_RAYS) // count)
+    return [places[start : start + size] for start in range(0, len(places), size)]
 
 
 class View:
@@ -208,9 +208,8 @@ class View:
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        at_once = _places_at_once(len(self.surface), self.surface)
-        parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
-        hidden, edge_on = np.concatenate(parts, axis=1) / len(self.surface)
+        parts = _parts(places, self.surface, len(self.surface))
+        hidden, edge_on = np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
         return hidden, edge_on
 
     def _hidden(self, places: np.ndarray) -> np.ndarray:

@@ -135,12 +135,13 @@ def plane_rows(points: Array, normals: Array) -> Array:
 def point_to_plane(
     sources: Array, planes: Planes, motions: np.ndarray, max_distance: float, min_step: float, iterations: int
 ) -> np.ndarray:
-    """Move each of sources (H, N, 3) from its motion (4, 4) on, until a step is below `min_step` metres.
+    """Iterate from the motion (4, 4) of each of sources (H, N, 3) until its step is below `min_step` metres.
 
-    Partners are within `max_distance`. Returns the motions (H, 4, 4). On a GPU all are moved at once.
+    Partners are within `max_distance` metres. Returns the last motions (H, 4, 4). On a GPU a launch computes
+    a step of all sources.
     """
     T, moving = motions.copy(), np.arange(len(motions))
-    # Takes radians to metres
+    # Mean distances from the origin, by which rotations in radians become metres
     radii = [float(namespace(s).mean(lengths(transform(m, s)))) for s, m in zip(sources, T, strict=True)]
     for _ in range(iterations):
         if len(moving) == 0:

@@ -37,14 +37,14 @@ def answer_at_scales(
 
     If the first scale refuses, it answers again by features averaged over two samples of each cloud, unless
     the confidence is so low that they cannot help, and the likelier answer counts. A registration with less
-    than 0.95 is refused if the mirrored source fits with more. If the first scale still refuses, the
-    mirror image is tried, and beside it the other scales, unless the confidence of learned descriptors is so
-    low that they cannot help. Each is one more chance to be wrong: so a motion found at another scale is
-    assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
-    that of the other scale taken three times, and again the mirror image must not fit better. If no scale
-    registers, the first scale's answer is returned, and with `diagnose` notes on what may be wrong with the
-    clouds; else a mirror image that no answer depends on is not tried. Viewpoints that are not stated are
-    estimated at the first scale. `seed` is that of the mirror test.
+    than 0.95 is refused if the mirrored source fits with more. If the first scale still refuses, the other
+    scales are tried, unless the confidence of learned descriptors is so low that they cannot help. Each is
+    one more chance to be wrong: so a motion found at another scale is assessed at the first as well, by the
+    matches there. The confidence is then the geometric mean of both, that of the other scale taken three
+    times, and again the mirror image must not fit better. If no scale registers, the first scale's answer is
+    returned. With `diagnose` it has notes on what may be wrong with the clouds, for which the mirror image is
+    tried beside the other scales. Viewpoints that are not stated are estimated at the first scale. `seed` is
+    that of the mirror test.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -77,18 +77,21 @@ def answer_at_scales(
         return found.refused(1 - mirrored, reason, notes=(diagnostics.MIRRORED,))
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
-    tries = [lambda: _at_another_scale(scales, (source, a), (target, b), first, answer)]
-    tries += [mirror_test] * diagnose
-    (other, more), *mirrored = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
+
+    def other_scales() -> tuple[Registration | None, dict[str, float]]:
+        return _at_another_scale(scales, (source, a), (target, b), first, answer)
+
+    tries = [other_scales, mirror_test] if diagnose else [other_scales]
+    (other, more), *tested = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     clock.add(more)
-    if other and other.confidence >= (mirrored or [mirror_test()])[0]:
+    if other and other.confidence >= (tested[0] if tested else mirror_test()):
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     if not diagnose:
         return found
     notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
     notes += diagnostics.unknown_viewpoints(a, b)
     notes += diagnostics.doubtful_units(source.points, target.points, differ=True)
-    if mirrored[0] >= MIN_CONFIDENCE:
+    if tested[0] >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, notes=tuple(notes))
 
