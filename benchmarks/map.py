@@ -42,7 +42,15 @@ from pcreg.io.cloud import natural, read_cloud, write_ply
 from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import PARTNER_ROUNDS, Retrieval, Values, matrix, probability_of, propose
+from pcreg.mapping.proposal import (
+    PARTNER_ROUNDS,
+    Values,
+    candidates,
+    matrix,
+    partners_of_partners,
+    probability_of,
+    propose,
+)
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -223,12 +231,11 @@ def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     scans, overlap = described(options.scenes, max(options.count), options.workers)
     for n in sorted(options.count):
         start = perf_counter()
-        found, inliers = Retrieval(scans[:n]), Values()
-        pairs = found.candidates()
+        pairs, inliers = candidates(scans[:n]), Values()
         retrieved = perf_counter()
         _screen(scans, pairs, inliers)
         for _ in range(PARTNER_ROUNDS):
-            pairs += (further := found.partners_of_partners(inliers))
+            pairs += (further := partners_of_partners(n, inliers))
             _screen(scans, further, inliers)
         screened = perf_counter()
         first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 2))

@@ -14,10 +14,11 @@ from pcreg.mapping.odometry import steps
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import (
     PARTNER_ROUNDS,
-    Retrieval,
     Values,
+    candidates,
     map_pairs,
     matrix,
+    partners_of_partners,
     probability_of,
     propose,
 )
@@ -39,7 +40,6 @@ MAX_PAIRS_PER_SCAN = 5
 # one or two scans 10 of 74 did, where it expected 4.
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
-UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
 def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
@@ -59,20 +59,17 @@ class GrowingMap:
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
         self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
         self.refuted: dict[tuple[int, int], str] = {}  # the reasons against dropped edges
-        self.unproven: set[tuple[int, int]] = set()  # edges that count once others join their maps
         self.alone: set[tuple[int, int]] = set()  # edges that count once another one agrees
         self.solved: dict[Any, Any] = {}
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def solve(self) -> None:
         """Solve the pose graph of the edges that nothing refutes."""
-        map_of = self.graph.component
-        self.unproven = {pair for pair in self.unproven if map_of[pair[0]] != map_of[pair[1]]}
         self.alone = self._joining_alone()
         self.graph = solve(self._standing(), self.probes, self.voxel, self.solved)
 
     def _standing(self) -> list[Edge]:
-        left_out = self.unproven | self.alone | self.refuted.keys()
+        left_out = self.alone | self.refuted.keys()
         return [edge for pair, edge in self.edges.items() if pair not in left_out]
 
     def _joining_alone(self) -> set[tuple[int, int]]:
@@ -81,8 +78,8 @@ class GrowingMap:
         Of many places, wrong edges would join most into one graph, which takes minutes to solve.
         """
         placement = Placement(self.scans, self.graph.poses, self.graph.component, (), self.voxel)
-        left_out, found = self.unproven | self.refuted.keys(), set()
-        for pairs in self._joining(pair for pair in self.edges if pair not in left_out).values():
+        found = set()
+        for pairs in self._joining(pair for pair in self.edges if pair not in self.refuted).values():
             edges = [self.edges[pair] for pair in pairs]
             first = placement.ends(edges[0])
             motions = [edge if placement.ends(edge) == first else edge.inverted() for edge in edges]
@@ -117,18 +114,12 @@ class GrowingMap:
 
     def register(self, executor: Executor | None) -> None:
         """Screen pairs and register the most promising ones."""
-        retrieval = Retrieval([scan.keypoints for scan in self.scans])
-        self.keypoints = KeypointFile(retrieval.keypoints, self.work.folder / "keypoints.npy")
-        self._compare(executor, retrieval.candidates())
+        keypoints = [scan.keypoints for scan in self.scans]
+        self.keypoints = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
+        self._compare(executor, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
-            self._compare(executor, retrieval.partners_of_partners(self.inliers))
+            self._compare(executor, partners_of_partners(len(keypoints), self.inliers))
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
-            pass
-        self._compare(executor, retrieval.further_candidates(self.graph.component, self.inliers))
-        # None of these joins maps by itself: between two places so many are tried that wrong ones agree
-        chosen = self._proposed(len(self.scans), self.graph.component)
-        self.unproven.update(chosen)
-        for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
             pass
 
     def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
@@ -140,17 +131,17 @@ class GrowingMap:
     def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
-        while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2), np.arange(n))) > MIN_ROUND * n:
+        while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
             yield from self._answered(executor, chosen)
             self.solve()
 
-    def _proposed(self, count: int, part: np.ndarray) -> list[tuple[int, int]]:
-        """Up to `count` pairs without a record to register next, of scans in different parts (n,)."""
+    def _proposed(self, count: int) -> list[tuple[int, int]]:
+        """Up to `count` pairs without a record to register next."""
         n, used = len(self.scans), self.used()
         probability = probability_of(matrix(n, self.inliers)).tocoo()
         pairs = list(zip(*(ends.tolist() for ends in probability.coords), strict=True))
         done = self.answers.keys() | {pair[::-1] for pair in self.answers}
-        probability.data *= [part[a] != part[b] and (a, b) not in done for a, b in pairs]
+        probability.data *= [pair not in done for pair in pairs]
         probability.data *= self._factors(pairs)
         conductance = symmetric(n, used, np.array([edge.confidence for edge in used]))
         return propose(probability.tocsr(), conductance, min(count, self._pairs_left()))
@@ -215,7 +206,6 @@ class GrowingMap:
         for kept in (self.answers, self.edges, self.refuted):
             kept.pop((source, target), None)
             kept.pop((target, source), None)
-        self.unproven -= {(source, target), (target, source)}
         if registered:
             T, confidence = motion.T_target_source, answer.confidence
             self.edges[source, target] = Edge(source, target, T, confidence, answer.covariance, verified=True)
@@ -243,8 +233,7 @@ class GrowingMap:
             first, place = self.scans[firsts[own]].frame, row_of[self.paths[row]]
             T_map_scan[place] = between_given(local[row], self.scans[row].frame, first)
             numbers[place] = number[own]
-        reasons = dict.fromkeys(self.unproven & self.edges.keys(), UNPROVEN) | self.refuted
-        reasons |= dict.fromkeys(self.alone, UNCONFIRMED)
+        reasons = self.refuted | dict.fromkeys(self.alone, UNCONFIRMED)
         reasons |= {
             (edge.source, edge.target): reason
             for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)

@@ -11,7 +11,6 @@ then the pairs that close long loops, and where all is well determined nothing i
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, find, tril
@@ -20,7 +19,6 @@ from scipy.sparse.linalg import SuperLU
 from pcreg.mapping.graph import factored
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
-from pcreg.runtime import cached_property
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 15  # of a scan otherwise
@@ -40,51 +38,24 @@ BLOCK = 64  # of the inverse, solved for at a time, and of chosen pairs, after w
 Values = dict[tuple[int, int], float]
 
 
-@dataclass(frozen=True)
-class Retrieval:
-    """Pairs of scans (source, target) to screen, source > target, ascending."""
+def candidates(keypoints: Sequence[Keypoints]) -> list[tuple[int, int]]:
+    """Pairs of scans (source, target), source > target, ascending, that are most alike; of few scans all."""
+    n = len(keypoints)
+    if n <= MAX_SCANS:
+        return list(zip(*(rows.tolist() for rows in np.tril_indices(n, -1)), strict=True))
+    whole = GlobalDescriptor.learned(keypoints).whole
+    similarity = whole @ whole.T
+    np.fill_diagonal(similarity, -np.inf)
+    best = [np.argsort(-row, kind="stable")[:CANDIDATES].tolist() for row in similarity]
+    return sorted({(max(row, other), min(row, other)) for row, others in enumerate(best) for other in others})
 
-    keypoints: Sequence[Keypoints]
 
-    @cached_property
-    def similarity(self) -> np.ndarray:
-        """Similarity of the global descriptors of each two scans, (n, n)."""
-        whole = GlobalDescriptor.learned(self.keypoints).whole
-        return whole @ whole.T
-
-    def candidates(self) -> list[tuple[int, int]]:
-        """Each scan with those most like it; with all of them if the scans are few."""
-        n = len(self.keypoints)
-        if n <= MAX_SCANS:
-            return list(zip(*(rows.tolist() for rows in np.tril_indices(n, -1)), strict=True))
-        rows = np.arange(n)
-        return sorted({pair for row in rows for pair in self._most_alike(row, np.delete(rows, row))})
-
-    def partners_of_partners(self, inliers: Values) -> list[tuple[int, int]]:
-        """Pairs not in `inliers`, of scans that agree with a third."""
-        agree = matrix(len(self.keypoints), inliers) >= HALF_INLIERS
-        rows, columns = (agree.astype(np.int64) @ agree).nonzero()
-        pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-        return sorted((row, column) for row, column in pairs if row > column and (row, column) not in inliers)
-
-    def further_candidates(self, component: np.ndarray, inliers: Values) -> list[tuple[int, int]]:
-        """Pairs not in `inliers`, between maps that may belong together.
-
-        Two parts of a place may overlap in one pair of scans alone, which similarity among all scans misses.
-        `component` (n,) is the map of each scan.
-        """
-        chosen = set()
-        for smaller, larger in map_pairs(component, inliers):
-            others = np.flatnonzero(component == larger).tolist()
-            for row in np.flatnonzero(component == smaller).tolist():
-                if left := [other for other in others if (row, other) not in inliers]:
-                    chosen |= self._most_alike(row, np.array(left))
-        return sorted(chosen)
-
-    def _most_alike(self, row: int, others: np.ndarray) -> set[tuple[int, int]]:
-        """Pairs of a scan with those of the others (K,) that are most like it."""
-        best = others[np.argsort(-self.similarity[row, others], kind="stable")[:CANDIDATES]]
-        return {(max(int(row), other), min(int(row), other)) for other in best.tolist()}
+def partners_of_partners(n: int, inliers: Values) -> list[tuple[int, int]]:
+    """Pairs of n scans (source, target) not in `inliers`, of scans that agree with a third."""
+    agree = matrix(n, inliers) >= HALF_INLIERS
+    rows, columns = (agree.astype(np.int64) @ agree).nonzero()
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return sorted((row, column) for row, column in pairs if row > column and (row, column) not in inliers)
 
 
 def matrix(n: int, values: Values) -> csr_array:

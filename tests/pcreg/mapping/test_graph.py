@@ -3,7 +3,7 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
 from pcreg.mapping import graph
-from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, solve, weak_joints
+from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, solve
 from tests.pcreg.mapping.edges import VOXEL, edge, measured, probes, random_poses, wrong
 
 
@@ -88,16 +88,6 @@ def test_a_scan_that_looks_the_same_from_two_sides_joins_nothing():
     found = solve([*edges, *false, *right], probes(6), VOXEL)
     assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2 + ("",) * 2
     assert_placed(found.poses, poses)
-
-
-def test_few_edges_between_many_are_weak_joints():
-    """Three groups of eight scans, all pairs of a group registered, in a row."""
-    poses = random_poses(24)
-    groups = [measured(poses, a, b) for a in range(24) for b in range(a) if a // 8 == b // 8]
-    joints = [[measured(poses, 8 * n + a, 8 * n - b) for a in (0, 1) for b in (1, 2)] for n in (1, 2)]
-    found = list(weak_joints([*joints[1], *groups, *joints[0]]))
-    assert sorted(found, key=lambda joint: joint[0].source) == joints
-    assert list(weak_joints([])) == list(weak_joints(ring(poses))) == []
 
 
 def test_an_edge_that_slides_is_overruled_in_that_direction_alone():

@@ -1,7 +1,5 @@
 """The choice of pairs to screen and to register."""
 
-from itertools import product
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -12,9 +10,10 @@ from pcreg.mapping.proposal import (
     LEAK,
     MAX_SCANS,
     MIN_PROBABILITY,
-    Retrieval,
     Values,
+    candidates,
     matrix,
+    partners_of_partners,
     probability_of,
     propose,
 )
@@ -42,17 +41,12 @@ def keypoints(n: int) -> list[Keypoints]:
 
 
 def test_few_scans_are_compared_each_with_each():
-    assert Retrieval(keypoints(4)).candidates() == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
-
-
-def test_where_all_pairs_are_screened_nothing_is_described_as_a_whole():
-    retrieval, every = Retrieval([]), dict.fromkeys(product(range(6), repeat=2), 7)
-    assert retrieval.further_candidates(np.arange(6) // 3, every) == []
+    assert candidates(keypoints(4)) == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
 
 
 def test_of_many_those_that_are_alike():
     n = MAX_SCANS + 26  # 21 in each group
-    pairs = np.array(Retrieval(keypoints(n)).candidates())
+    pairs = np.array(candidates(keypoints(n)))
     assert (pairs[:, 0] > pairs[:, 1]).all()
     assert len(pairs) <= n * CANDIDATES
     assert len(np.unique(pairs, axis=0)) == len(pairs)
@@ -61,26 +55,7 @@ def test_of_many_those_that_are_alike():
 
 def test_then_those_that_agree_with_a_third():
     inliers = both({(1, 0): 60, (2, 1): 60, (3, 2): 10, (4, 1): 60, (4, 0): 0})
-    assert Retrieval(keypoints(5)).partners_of_partners(inliers) == [(2, 0), (4, 2)]
-
-
-def test_then_those_of_maps_that_agree():
-    """Two of three maps of one group agree; their similar scans are compared if they were not."""
-    n = MAX_SCANS + 26
-    retrieval = Retrieval(keypoints(n))
-    component = np.arange(n) % GROUPS
-    component[90::GROUPS] = GROUPS  # a part of the first group
-    inliers = both({(90, row): 7 if row == 0 else 0 for row in range(6)})
-    pairs = retrieval.further_candidates(component, inliers)
-    assert pairs == sorted(
-        (source, target)
-        for source in range(90, n, GROUPS)
-        for target in range(0, 90, GROUPS)
-        if (source, target) != (90, 0)
-    )
-    everything = dict.fromkeys(product(range(n), repeat=2), 0) | inliers
-    assert retrieval.further_candidates(component, everything) == []
-    assert retrieval.further_candidates(component, dict.fromkeys(inliers, 0)) == []
+    assert partners_of_partners(5, inliers) == [(2, 0), (4, 2)]
 
 
 def certain(n: int) -> csr_array:
