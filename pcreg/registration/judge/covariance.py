@@ -27,7 +27,6 @@ COMMON_ERROR = 0.2
 # Observability from which on residuals, and not matches, determine a direction: noise of normals has 0.003
 NOISE_OBSERVABILITY = 0.005
 FREE_VOXELS = 2.0  # standard deviation of a direction that matches alone determine
-MAX_TABLE_CELLS = 16  # for each point; beyond, a table takes longer than sorting
 FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds may be copies
 
 
@@ -65,7 +64,4 @@ def _blocks(points: np.ndarray, edge: float) -> np.ndarray:
     """Numbers (N,) of the blocks, cubes of that edge, that points (N, 3) lie in."""
     x, y, z = np.floor((points - points.min(0, initial=np.inf)) / edge).astype(np.int64).T
     # In one number: NumPy is ten times slower with rows of three
-    cells = (x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z
-    if cells.max(initial=0) > MAX_TABLE_CELLS * len(cells):
-        return np.unique(cells, return_inverse=True)[1]
-    return (np.cumsum(np.bincount(cells) > 0) - 1).take(cells)  # the same without sorting
+    return np.unique((x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z, return_inverse=True)[1]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pcreg.arrays import every_nth, to_host
-from pcreg.geometry.se3 import mean_displacement, transform
+from pcreg.arrays import to_host
+from pcreg.geometry.se3 import transform
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
@@ -12,12 +12,11 @@ from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.prepared_map import PreparedMap
-from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 
 Answer = tuple[Registration, PreparedCloud]  # and the region that it is about
 MIN_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on others are tried
-PROBES = 200  # points of the scan by which answers are compared
 
 
 def locate(
@@ -53,7 +52,12 @@ def locate(
         clock.add(answer.seconds)
     if found.registered:
         found = answer_at_scales(scan, region, [scale], lambda *_: found, seed=seed)
-    others = [each for each in answers if not _same_place(scan, (found, region), each, scale.match_distance)]
+    T = region.frame.T_given_local @ found.T_target_source
+    others = [
+        (other, where)
+        for other, where in answers
+        if not scale.is_same(described, T, where.frame.T_given_local @ other.T_target_source)
+    ]
     found = _among(found, region, others)
     return replace(found, seconds=found.seconds | clock.seconds), region
 
@@ -64,15 +68,6 @@ def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, wher
     middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
     points = region.cloud.points
     return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
-
-
-def _same_place(scan: PreparedCloud, one: Answer, other: Answer, distance: float) -> bool:
-    """True if two answers put the scan in about the same place of the map."""
-    motions = [
-        between_given(found.T_target_source, scan.frame, region.frame) for found, region in (one, other)
-    ]
-    probes = every_nth(scan.cloud.points, PROBES)
-    return mean_displacement(probes, *motions) < MIN_SEPARATION_DISTANCES * distance
 
 
 def _among(found: Registration, region: PreparedCloud, others: list[Answer]) -> Registration:
