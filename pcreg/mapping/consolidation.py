@@ -3,8 +3,8 @@
 Every scan is compared with all that its map has around it. Between two maps, hypotheses come from all pairs
 of their scans, registered or refused, and from scans of the smaller map that are searched in regions of the
 other one. The likeliest motions between the maps are put to the vote: each scan of the smaller map that would
-touch the other one is verified there against the scans that it would touch. So is the place of a part of a
-map in another part, if no edge of high confidence joins them.
+touch the other one is verified there against the scans that it would touch. A map itself may be of two places
+that look alike: the parts of it that sure edges hold together are verified against one another, too.
 """
 
 from collections import defaultdict
@@ -94,7 +94,7 @@ class Consolidation:
         return bool(dropped)
 
     def _cut(self) -> bool:
-        """Drop the edges between two parts of a map if submaps refute them; returns if there were any."""
+        """Drop edges between parts that sure edges hold if submaps refute them; returns if there were any."""
         growing, used = self.growing, self.growing.used()
         part = components(len(growing.scans), [edge for edge in used if edge.sure])
         within = [edge for edge in used if part[edge.source] == part[edge.target]]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
+from pcreg.mapping.graph import SURE_CONFIDENCE
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.clouds.local_frame import between_local
@@ -15,8 +16,6 @@ from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.strategy import gicp
 from pcreg.runtime.errors import attempted
 from pcreg.runtime.records import Records
-
-STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
 
 
 def steps(
@@ -64,7 +63,7 @@ def _step(
     to_given = adjoint(a.frame.T_given_local)
     return record | {
         "registered": True,
-        "confidence": STEP_CONFIDENCE,
+        "confidence": SURE_CONFIDENCE,  # the bounds let none of 81 wrong registrations pass (gicp.py)
         "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
         "T_target_source": fit.T_target_source.tolist(),
         "covariance": (to_given @ found @ to_given.T).tolist(),
