@@ -94,7 +94,10 @@ class Consolidation:
         return bool(dropped)
 
     def _cut(self) -> bool:
-        """Drop edges between parts that sure edges hold if submaps refute them; returns if there were any."""
+        """Drop the edges between two parts of a map if a submap refutes them; returns if there were any.
+
+        A part is what sure edges hold together.
+        """
         growing, used = self.growing, self.growing.used()
         part = components(len(growing.scans), [edge for edge in used if edge.sure])
         within = [edge for edge in used if part[edge.source] == part[edge.target]]
