@@ -101,8 +101,8 @@ class Consolidation:
         growing, used = self.growing, self.growing.used()
         part = components(len(growing.scans), [edge for edge in used if edge.sure])
         within = [edge for edge in used if part[edge.source] == part[edge.target]]
-        parts = solve(within, growing.probes, growing.voxel, growing.solved)
-        placement = Placement(growing.scans, parts.poses, parts.component, within, growing.voxel)
+        graph = solve(within, growing.probes, growing.voxel, growing.solved)
+        placement = Placement(growing.scans, graph.poses, graph.component, within, growing.voxel)
         cuts: dict[frozenset[int], list[Edge]] = defaultdict(list)
         for edge in used:
             if part[edge.source] != part[edge.target]:
