@@ -1,26 +1,23 @@
 """Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
 
 Every scan is compared with all that its map has around it. Between two maps, hypotheses come from all pairs
-of their scans, registered or refused, and from scans of the smaller map that are searched in regions of the
-other one. The likeliest motions between the maps are put to the vote: each scan of the smaller map that would
-touch the other one is verified there against the scans that it would touch. A map itself may be of two places
-that look alike: the parts of it that sure edges hold together are verified against one another, too.
+of their scans, registered or refused, and from scans of the smaller map that are searched in the other one.
+Under the likeliest, the scans of the smaller map that would touch the other one are verified there as a
+submap. A map itself may be of two places that look alike, so the parts of it that sure edges hold
+together are verified against one another, too.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from pcreg.mapping.graph import Edge, Motion, components, solve
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import map_pairs, matrix
 from pcreg.mapping.submap import Question, answered
-from pcreg.registration.judge.confidence import posterior
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
@@ -28,28 +25,10 @@ MIN_HELD_CONFIDENCE = 0.5  # of a scan at its place, below which it loses its ed
 # Of a part of a map, as a submap, at its place in another part. 11 of 13 wrong joints of simulated rooms have
 # less, and 2 of 151 right ones, of bent rooms 6 of 147.
 MIN_PART_CONFIDENCE = 0.2
-MIN_JOINT_CONFIDENCE = 0.9  # of a place: of 4 simulated ones between 0.8 and 0.9 2 are wrong, above 2 of 27
 MAX_PASSES = 5  # larger maps decide more
-# Probability of a place before a scan is verified there; and of a vote at least: fragments are bent
-PRIOR, MIN_VOTE = 0.2, 0.02
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
-
-
-class Joint:
-    """A place of one map in another, verified by a submap as a whole and by a vote of its scans."""
-
-    def __init__(self, answers: Sequence[tuple[Question, Registration]]) -> None:
-        found = [
-            (Motion(*question.ends, each.T_target_source, each.confidence), each)
-            for question, each in answers
-        ]
-        self.ranked = sorted(found, key=lambda each: -each[0].confidence)
-        self.motion = self.ranked[0][0]
-        (whole, _), *votes = found
-        likely = np.maximum([vote.confidence for vote, _ in votes], MIN_VOTE)
-        odds = np.prod(likely / (1 - likely)) * (1 / PRIOR - 1) ** (len(likely) - 1)
-        self.confidence = max(whole.confidence, float(odds / (1 + odds)))  # that the place is right
+Joint = tuple[Motion, Registration]  # a place of one map in another, and the answer of a submap about it
 
 
 class Consolidation:
@@ -66,7 +45,7 @@ class Consolidation:
             changed |= self._join(searching=False) or self._join(searching=True)
             if not changed:
                 break
-        for motion, answer in (joint.ranked[0] for joint in self.refused):
+        for motion, answer in self.refused:
             ends = motion.source, motion.target
             if not {ends, ends[::-1]} & self.growing.edges.keys():
                 self.growing.replace_record(motion, answer, registered=False)
@@ -107,14 +86,12 @@ class Consolidation:
         for edge in used:
             if part[edge.source] != part[edge.target]:
                 cuts[frozenset(placement.ends(edge))].append(edge)
-        ballots = [placement.ballot(max(cut, key=lambda edge: edge.confidence)) for cut in cuts.values()]
-        asked = [(cut, ballot[0]) for cut, ballot in zip(cuts.values(), ballots, strict=True) if ballot]
-        answers = self._ask([question for _, question in asked], "check")
+        questions = placement.joints(max(cut, key=lambda edge: edge.confidence) for cut in cuts.values())
         refuted = {
             (edge.source, edge.target): f"{SEVERED}: {answer.reason}"
-            for (cut, _), (_, answer) in zip(asked, answers, strict=True)
+            for question, answer in self._ask(questions, "check")
             if answer.confidence < MIN_PART_CONFIDENCE
-            for edge in cut
+            for edge in cuts[frozenset(placement.component[list(question.ends)].tolist())]
         }
         growing.refuted |= refuted
         growing.solve()
@@ -126,34 +103,30 @@ class Consolidation:
         pairs = map_pairs(placement.component, growing.inliers)
         hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
         motions = placement.between_maps(hypotheses)
-        likely = [(pair, motion) for pair in pairs for motion in placement.likely(motions[pair])]
-        ballots = [placement.ballot(motion) for _, motion in likely]
+        likely = [motion for pair in pairs for motion in placement.likely(motions[pair])]
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
-        for (pair, _), joint in zip(likely, self._joints(ballots, "join"), strict=True):
-            if joint:
-                joints[pair].append(joint)
+        for question, answer in self._ask(placement.joints(likely), "join"):
+            motion = Motion(*question.ends, answer.T_target_source, answer.confidence)
+            joints[placement.ends(motion)].append((motion, answer))
         edges = placement.between_maps(list(growing.edges.values()))
         joined, self.refused = False, []
         for pair, found in joints.items():
-            best = max(found, key=lambda joint: joint.confidence)
-            others = [each for each in found if placement.contradicts(each.motion, best.motion)]
-            confidence = posterior([joint.confidence for joint in (best, *others)])[0]
-            taken = [each for each in best.ranked[::-1] if each[0].confidence > MIN_HELD_CONFIDENCE]
-            if confidence < MIN_JOINT_CONFIDENCE or not taken:
-                self.refused.append(best)
+            best, answer = max(found, key=lambda joint: joint[0].confidence)
+            others = [motion for motion, _ in found if placement.contradicts(motion, best)]
+            if posterior([motion.confidence for motion in (best, *others)])[0] < MIN_CONFIDENCE:
+                self.refused.append((best, answer))
                 continue
             for edge in edges[pair]:
-                if placement.contradicts(edge, best.motion):
+                if placement.contradicts(edge, best):
                     ends = edge.source, edge.target
                     growing.refuted[ends if ends in growing.edges else ends[::-1]] = CONTRADICTED
-            for motion, answer in taken:
-                growing.replace_record(motion, answer, registered=True)
+            growing.replace_record(best, answer, registered=True)
             joined = True
         growing.solve()
         return joined
 
     def _searched(self, placement: Placement, pairs: Sequence[tuple[int, int]]) -> list[Motion]:
-        """Hypotheses about scans of one map in regions of another."""
+        """Hypotheses about scans of one map around scans of another."""
         inliers = matrix(len(placement.component), self.growing.inliers)
         questions = [each for pair in pairs for each in placement.searches(*pair, inliers)]
         return [
@@ -161,11 +134,6 @@ class Consolidation:
             for question, hypotheses in self._ask(questions, "search")
             for T, confidence in hypotheses
         ]
-
-    def _joints(self, ballots: Sequence[Sequence[Question]], words: str) -> list[Joint | None]:
-        """The places that the ballots verify; None for an empty ballot."""
-        answers = iter(self._ask([question for ballot in ballots for question in ballot], words))
-        return [Joint(list(islice(answers, len(ballot)))) if ballot else None for ballot in ballots]
 
     def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Any]]:
         """The questions with their answers; none is computed twice."""

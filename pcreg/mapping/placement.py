@@ -16,10 +16,8 @@ MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
 MAX_NEAR = 12  # scans around either end of a motion of which those are chosen that touch others
 MAX_SEARCHED = 4  # scans of a map that are searched in another
-MAX_REGIONS = 3  # of a map in which a scan is searched
 MAX_MOTIONS = 3  # verified between two maps
 MIN_MOTION_CONFIDENCE = 0.01  # of a hypothesis that is verified
-MAX_VOTERS = 4  # scans of a map that are verified in a place
 
 
 @dataclass(frozen=True)
@@ -60,19 +58,15 @@ class Placement:
         return questions
 
     def searches(self, smaller: int, larger: int, inliers: csr_array) -> list[Question]:
-        """Questions about the place in regions of the larger map of scans that agree most with it."""
+        """Questions about the place of some scans of a map in another: around the scan that agrees most."""
         own, others = self.members[smaller], self.members[larger]
         agree = inliers[np.ix_(own, others)].toarray()
         questions = []
         for place in np.argsort(-agree.max(1), kind="stable")[:MAX_SEARCHED]:
-            regions: list[list[int]] = []
-            for best in np.argsort(-agree[place], kind="stable"):
-                if len(regions) == MAX_REGIONS or not agree[place, best]:
-                    break
-                if not any(others[best] in region for region in regions):
-                    regions.append([int(others[best]), *self.around(others[best])])
-            source = Submap.of([int(own[place])], self.poses)
-            questions += [Question(source, Submap.of(region, self.poses)) for region in regions]
+            if agree[place].any():
+                best = int(others[agree[place].argmax()])
+                source = Submap.of([int(own[place])], self.poses)
+                questions.append(Question(source, Submap.of([best, *self.around(best)], self.poses)))
         return questions
 
     def between_maps(self, motions: Sequence[Motion]) -> dict[tuple[int, int], list[Motion]]:
@@ -97,8 +91,12 @@ class Placement:
         places.sort(key=lambda place: -sum(motion.confidence for motion in place))
         return [place[0] for place in places[:MAX_MOTIONS]]
 
-    def ballot(self, motion: Motion) -> list[Question]:
-        """Verifications, under a motion, of the submap and the scans that overlap most with another map."""
+    def joints(self, motions: Iterable[Motion]) -> list[Question]:
+        """Questions whether scans of one map, as a submap, lie in another as the motions say."""
+        return [question for motion in motions if (question := self._joint(motion))]
+
+    def _joint(self, motion: Motion) -> Question | None:
+        """The scan that would overlap most with the other map and those around it; None if none would."""
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)
@@ -108,18 +106,14 @@ class Placement:
         scans = [self.scans[row] for row in own + there]
         found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
         shared = found[: len(own), len(own) :].toarray()
-        questions = []
-        for voter in np.argsort(-shared.max(1), kind="stable")[:MAX_VOTERS]:
-            nearest = np.argsort(-shared[voter])[: MAX_AROUND + 1]
-            touched = [n for n in nearest if shared[voter, n] >= MIN_OVERLAP]
-            if touched:
-                target = Submap.of([there[n] for n in touched], self.poses)
-                place = inverse(self.poses[target.rows[0]]) @ T @ self.poses[own[voter]]
-                parts = [[own[voter]]]
-                if not questions:
-                    parts.insert(0, [own[voter], *self.around(own[voter])])
-                questions += [Question(Submap.of(part, self.poses), target, place) for part in parts]
-        return questions
+        nearest = int(shared.max(1).argmax())
+        touched = np.argsort(-shared[nearest])[: MAX_AROUND + 1]
+        target = [there[n] for n in touched if shared[nearest, n] >= MIN_OVERLAP]
+        if not target:
+            return None
+        source = [own[nearest], *self.around(own[nearest])]
+        place = inverse(self.poses[target[0]]) @ T @ self.poses[source[0]]
+        return Question(Submap.of(source, self.poses), Submap.of(target, self.poses), place)
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
         """True for motions between the same maps that put one of them in different places."""
