@@ -10,6 +10,7 @@ together are verified against one another, too.
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from itertools import chain
 from typing import Any
 
 from pcreg.mapping.graph import Edge, Motion, components, solve
@@ -21,10 +22,8 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
-MIN_HELD_CONFIDENCE = 0.5  # of a scan at its place, below which it loses its edges
-# Of a part of a map, as a submap, at its place in another part. 11 of 13 wrong joints of simulated rooms have
-# less, and 2 of 151 right ones, of bent rooms 6 of 147.
-MIN_PART_CONFIDENCE = 0.2
+MIN_HELD_CONFIDENCE = 0.5  # of a scan, or a part of a map, at its place, below which it loses its edges
+MIN_PART_CONFIDENCE = 0.9  # of a part of a map at its place in another part, from which both are one part
 MAX_PASSES = 5  # larger maps decide more
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
@@ -75,10 +74,31 @@ class Consolidation:
     def _cut(self) -> bool:
         """Drop the edges between two parts of a map if a submap refutes them; returns if there were any.
 
-        A part is what sure edges hold together.
+        A part is what sure edges hold together. Two parts become one if a submap confirms their place, and
+        then the others are verified again: the larger the parts, the more a submap says.
         """
         growing, used = self.growing, self.growing.used()
-        part = components(len(growing.scans), [edge for edge in used if edge.sure])
+        held = [edge for edge in used if edge.sure]
+        while True:
+            cuts = self._cuts(used, held)
+            sure = [cut for cut, answer in cuts if answer.confidence >= MIN_PART_CONFIDENCE]
+            if not sure:
+                break
+            held += chain.from_iterable(sure)
+        refuted = {
+            (edge.source, edge.target): f"{SEVERED}: {answer.reason}"
+            for cut, answer in cuts
+            if answer.confidence < MIN_HELD_CONFIDENCE
+            for edge in cut
+        }
+        growing.refuted |= refuted
+        growing.solve()
+        return bool(refuted)
+
+    def _cuts(self, used: Sequence[Edge], held: Sequence[Edge]) -> list[tuple[list[Edge], Registration]]:
+        """The edges between each two parts, which those `held` hold together, and a submap's answer."""
+        growing = self.growing
+        part = components(len(growing.scans), held)
         within = [edge for edge in used if part[edge.source] == part[edge.target]]
         graph = solve(within, growing.probes, growing.voxel, growing.solved)
         placement = Placement(growing.scans, graph.poses, graph.component, within, growing.voxel)
@@ -87,15 +107,10 @@ class Consolidation:
             if part[edge.source] != part[edge.target]:
                 cuts[frozenset(placement.ends(edge))].append(edge)
         questions = placement.joints(max(cut, key=lambda edge: edge.confidence) for cut in cuts.values())
-        refuted = {
-            (edge.source, edge.target): f"{SEVERED}: {answer.reason}"
+        return [
+            (cuts[frozenset(placement.component[list(question.ends)].tolist())], answer)
             for question, answer in self._ask(questions, "check")
-            if answer.confidence < MIN_PART_CONFIDENCE
-            for edge in cuts[frozenset(placement.component[list(question.ends)].tolist())]
-        }
-        growing.refuted |= refuted
-        growing.solve()
-        return bool(refuted)
+        ]
 
     def _join(self, *, searching: bool) -> bool:
         """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""

@@ -143,6 +143,24 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
     assert growing.refuted == ({} if right else dict.fromkeys(pairs, f"{SEVERED}: because"))
 
 
+def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
+    """Scan 6 alone says too little of its place beside 2 and 3; with 4 and 5, which hold it, enough."""
+
+    def answered(executor, context, questions):
+        for number, question in enumerate(questions):
+            alone = question.source.rows == (6,) and {*question.target.rows} <= {0, 1, 2, 3}
+            found = {"T_target_source": question.T_target_source, "confidence": 0.3 if alone else 0.95}
+            yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
+
+    monkeypatch.setattr(consolidation, "answered", answered)
+    pairs = [(6, 2), (6, 3), (6, 4), (6, 5)]
+    add(growing, *(measured(poses, *pair, confidence=0.98) for pair in pairs))
+    growing.solve()
+    Consolidation(growing, None).run()
+    assert growing.graph.component.tolist() == [0] * N
+    assert not growing.refuted
+
+
 def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, poses, monkeypatch):
     """A refused pair has the right motion, an accepted one with more confidence a wrong one."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses))
