@@ -1,10 +1,9 @@
 """Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
 
-Every scan is compared with all that its map has around it. Between two maps, hypotheses come from all pairs
-of their scans, registered or refused, and from scans of the smaller map that are searched in the other one.
-Under the likeliest, the scans of the smaller map that would touch the other one are verified there as a
-submap. A map itself may be of two places that look alike, so the parts of it that sure edges hold
-together are verified against one another, too.
+Where two places look alike wrong edges confirm one another. So the parts of a map that sure edges hold
+together are verified against one another. Between two maps, hypotheses come from all pairs of their scans,
+registered or refused, and from scans of the smaller map that are searched in the other one. Under the
+likeliest, the scans of the smaller map that would touch the other one are verified there as a submap.
 """
 
 from collections import defaultdict
@@ -22,8 +21,8 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
-MIN_HELD_CONFIDENCE = 0.5  # of a scan, or a part of a map, at its place, below which it loses its edges
-MIN_PART_CONFIDENCE = 0.9  # of a part of a map at its place in another part, from which both are one part
+# Of a part of a map at its place in another: from the first on both are one, below the second they are apart
+MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE = 0.9, 0.5
 MAX_PASSES = 5  # larger maps decide more
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
@@ -31,7 +30,7 @@ Joint = tuple[Motion, Registration]  # a place of one map in another, and the an
 
 
 class Consolidation:
-    """Drops edges of scans that the scans around refute, and joins maps that belong together."""
+    """Drops edges between parts of a map that submaps refute, and joins maps that belong together."""
 
     def __init__(self, growing: GrowingMap, executor: Executor | None) -> None:
         self.growing, self.executor = growing, executor
@@ -40,7 +39,7 @@ class Consolidation:
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
-            changed = self._refute() | self._cut()
+            changed = self._cut()
             changed |= self._join(searching=False) or self._join(searching=True)
             if not changed:
                 break
@@ -48,28 +47,6 @@ class Consolidation:
             ends = motion.source, motion.target
             if not {ends, ends[::-1]} & self.growing.edges.keys():
                 self.growing.replace_record(motion, answer, registered=False)
-
-    def _placement(self) -> Placement:
-        growing, graph = self.growing, self.growing.graph
-        return Placement(growing.scans, graph.poses, graph.component, growing.used(), growing.voxel)
-
-    def _refute(self) -> bool:
-        """Drop the edges of scans that those around refute, the worst first; returns if there were any."""
-        growing = self.growing
-        partners: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)  # with the edges to them
-        for edge in growing.used():
-            partners[edge.source][edge.target] = partners[edge.target][edge.source] = edge.source, edge.target
-        answers = self._ask(self._placement().in_place(partners), "check")
-        dropped: set[int] = set()
-        for question, answer in sorted(answers, key=lambda each: each[1].confidence):
-            scan = question.ends[0]
-            # A scan in a wrong place may refute right ones around it, about which the next pass asks again
-            if answer.confidence < MIN_HELD_CONFIDENCE and dropped.isdisjoint(question.target.rows):
-                reason = f"what is around the scan refutes it: {answer.reason}"
-                growing.refuted |= dict.fromkeys(partners[scan].values(), reason)
-                dropped.add(scan)
-        growing.solve()
-        return bool(dropped)
 
     def _cut(self) -> bool:
         """Drop the edges between two parts of a map if a submap refutes them; returns if there were any.
@@ -114,7 +91,8 @@ class Consolidation:
 
     def _join(self, *, searching: bool) -> bool:
         """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
-        growing, placement = self.growing, self._placement()
+        growing, graph = self.growing, self.growing.graph
+        placement = Placement(growing.scans, graph.poses, graph.component, growing.used(), growing.voxel)
         pairs = map_pairs(placement.component, growing.inliers)
         hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
         motions = placement.between_maps(hypotheses)

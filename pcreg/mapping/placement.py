@@ -1,7 +1,7 @@
-"""Scans where the maps so far put them, and the questions to ask about them: neighbours, joints, searches."""
+"""Scans where the maps so far put them, and the questions to ask about them: joints and searches."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,16 +46,6 @@ class Placement:
     def around(self, scan: int) -> list[int]:
         """Up to six scans that overlap most with one, without it."""
         return most_overlapping(self.overlap, scan, MAX_AROUND, MIN_OVERLAP)
-
-    def in_place(self, partners: Mapping[int, Iterable[int]]) -> list[Question]:
-        """Questions whether scans lie on those around, and on their `partners`, in maps of three and more."""
-        sizes, questions = np.bincount(self.component), []
-        for scan in np.flatnonzero(sizes[self.component] > 2).tolist():
-            others = list(dict.fromkeys([*self.around(scan), *partners[scan]]))
-            target = Submap.of(others, self.poses)
-            T = inverse(self.poses[others[0]]) @ self.poses[scan]
-            questions.append(Question(Submap.of([scan], self.poses), target, T))
-        return questions
 
     def searches(self, smaller: int, larger: int, inliers: csr_array) -> list[Question]:
         """Questions about the place of some scans of a map in another: around the scan that agrees most."""

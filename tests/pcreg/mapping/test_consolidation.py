@@ -105,29 +105,9 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
     assert growing.graph.component[6] == growing.graph.component[others[0]]
     Consolidation(growing, None).run()
     assert (growing.graph.component[:6] != growing.graph.component[6]).all()
-    assert growing.refuted == dict.fromkeys(wrong, "what is around the scan refutes it: because")
+    assert growing.refuted == dict.fromkeys(wrong, f"{SEVERED}: because")
     keys = [question.key for question in asked]
     assert len(keys) == len(set(keys))  # nothing is asked twice
-
-
-def test_a_scan_in_a_wrong_place_takes_no_right_ones_with_it(growing, poses, monkeypatch):
-    """As long as it is there, it refutes those beside it."""
-
-    def answered(executor, context, questions):
-        for number, question in enumerate(questions):
-            beside = {4, 5, 6} & {*question.target.rows}
-            likely = 0.05 if 6 in question.source.rows else 0.3 if beside else 0.9
-            found = {"T_target_source": question.T_target_source, "confidence": likely}
-            yield number, SimpleNamespace(**found, reason="because")
-
-    monkeypatch.setattr(consolidation, "answered", answered)
-    for pair in ((5, 4), (6, 4), (6, 5)):
-        del growing.edges[pair], growing.answers[pair]
-    wrong = [(6, other) for other in (1, 2, 3)]
-    add(growing, *(edge(a, b, inverse(poses[b]) @ TURNED @ poses[a], confidence=0.99) for a, b in wrong))
-    growing.solve()
-    Consolidation(growing, None).run()
-    assert growing.refuted == dict.fromkeys(wrong, "what is around the scan refutes it: because")
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -144,7 +124,7 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
 
 
 def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
-    """Scan 6 alone says too little of its place beside 2 and 3; with 4 and 5, which hold it, enough."""
+    """Scan 6 alone says too little of its place beside 2 and 3; with scans 4 and 5 it says enough."""
 
     def answered(executor, context, questions):
         for number, question in enumerate(questions):
@@ -173,7 +153,8 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     assert growing.graph.component.tolist() == [0] * N
     assert growing.refuted == {(5, 2): "contradicts pairs that the scans around them confirm"}
     (joint,) = [each for each in growing.edges.values() if each.verified]
-    assert joint.source in (4, 5, 6) and joint.target in (0, 1, 2, 3)
+    assert joint.source in (4, 5, 6)
+    assert joint.target in (0, 1, 2, 3)
     assert growing.answers[joint.source, joint.target]["registered"]
     for found, true in zip(growing.graph.poses, poses, strict=True):
         assert translation_error(found, inverse(poses[0]) @ true) < 0.05
