@@ -57,6 +57,7 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(wheel, co
         "verify a.npy b.npy registration/result.json --html --out verified",
         "register --batch pairs.csv --out batch",
         "locate a.npy b.npy",
+        "map a.npy b.npy --out map",
     ):
         done = called(core, *words.split(), cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -68,7 +69,6 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(wheel, co
 @pytest.mark.parametrize(
     ("words", "purpose", "packages", "extra"),
     [
-        ("map a.npy b.npy", "a map", "networkx", "map"),
         ("evaluate", "pcreg evaluate", "hydra, matplotlib, omegaconf, pydantic, torch, yaml", "evaluate"),
         ("train", "pcreg train", "hydra, omegaconf, pydantic, tensorboard, torch, yaml", "train"),
         ("warmup", "pcreg warmup", "torch", "gpu"),

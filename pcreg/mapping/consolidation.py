@@ -65,7 +65,7 @@ class Consolidation:
         refuted = {
             (edge.source, edge.target): f"{SEVERED}: {answer.reason}"
             for cut, answer in cuts
-            if answer.confidence < MIN_HELD_CONFIDENCE
+            if answer.confidence < (MIN_HELD_CONFIDENCE if len(cut) > 1 else MIN_CONFIDENCE)
             for edge in cut
         }
         growing.refuted |= refuted

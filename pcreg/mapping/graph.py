@@ -20,12 +20,11 @@ from pcreg.geometry.se3 import inverse, rms_displacement, rotation_error, transl
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
-MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
+MIN_LONE_CONFIDENCE = 0.97  # of an edge between two maps that no other one confirms
 # Of edges that hold a part of a map together: the most that a pair has, if no other motion is likely. Of 48
 # simulated rooms at once none of 758 such edges is wrong, and 64 of 1,666 others, which confirm one another
 # where rooms look alike.
 SURE_CONFIDENCE = 0.995
-UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 
 
@@ -79,32 +78,22 @@ def solve(
     solved = {} if solved is None else solved
     triangles = _closed_triangles(edges, probes, MAX_CLOSURE_VOXELS * voxel)
     rejections = [""] * len(edges)
-    again: set[int] = set()  # edges that were tried again
-    while True:
-        poses = np.tile(np.eye(4), (len(probes), 1, 1))
-        left = [[number for number, reason in enumerate(rejections) if not reason]]
-        while left:
-            for own in _connected(edges, left.pop(), len(probes)):
-                used = [edges[number] for number in own]
-                rows = np.unique([(edge.source, edge.target) for edge in used])
-                closed = triangles[own]
-                if (key := (tuple(used), closed.tobytes())) not in solved:
-                    solved[key] = _solved(rows, used, closed, voxel)
-                poses[rows] = solved[key]
-                refused = _contradicting(edges, own, poses, probes, triangles, voxel)
-                if refused := refused or dict.fromkeys(_unconfirmed(edges, own), UNCONFIRMED):
-                    rejections = [refused.get(number, reason) for number, reason in enumerate(rejections)]
-                    poses[rows] = np.eye(4)
-                    left.append([number for number in own if number not in refused])
-        used = [edge for edge, reason in zip(edges, rejections, strict=True) if not reason]
-        component = components(len(probes), used)
-        # An edge between two maps contradicts none in use: it is tried again, once
-        apart = (n for n, edge in enumerate(edges) if component[edge.source] != component[edge.target])
-        freed = {n for n in apart if rejections[n] != UNCONFIRMED} - again
-        if not freed:
-            return PoseGraph(poses, component, tuple(rejections))
-        again |= freed
-        rejections = ["" if n in freed else reason for n, reason in enumerate(rejections)]
+    poses = np.tile(np.eye(4), (len(probes), 1, 1))
+    left = [list(range(len(edges)))]
+    while left:
+        for own in _connected(edges, left.pop(), len(probes)):
+            used = [edges[number] for number in own]
+            rows = np.unique([(edge.source, edge.target) for edge in used])
+            closed = triangles[own]
+            if (key := (tuple(used), closed.tobytes())) not in solved:
+                solved[key] = _solved(rows, used, closed, voxel)
+            poses[rows] = solved[key]
+            if refused := _contradicting(edges, own, poses, probes, triangles, voxel):
+                rejections = [refused.get(number, reason) for number, reason in enumerate(rejections)]
+                poses[rows] = np.eye(4)
+                left.append([number for number in own if number not in refused])
+    used = [edge for edge, reason in zip(edges, rejections, strict=True) if not reason]
+    return PoseGraph(poses, components(len(probes), used), tuple(rejections))
 
 
 def _connected(edges: Sequence[Edge], numbers: Sequence[int], n: int) -> list[list[int]]:
@@ -249,29 +238,3 @@ def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, toler
 
 def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:
     return inverse(poses[edge.target]) @ poses[edge.source]
-
-
-def _unconfirmed(edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
-    """Numbers of edges of a map by which one scan alone joins two parts of it, none of them certain."""
-    import networkx
-
-    number_of = {frozenset((edges[number].source, edges[number].target)): number for number in used}
-    groups: dict[int, list[list[int]]] = defaultdict(list)  # of each scan, by the part that they lead to
-    # Edges of a scan lead to one part without it exactly if they are biconnected
-    for block in networkx.biconnected_component_edges(networkx.Graph(map(tuple, number_of))):
-        own: dict[int, list[int]] = defaultdict(list)
-        for ends in block:
-            for scan in ends:
-                own[scan].append(number_of[frozenset(ends)])
-        for scan, group in own.items():
-            groups[scan].append(sorted(group))
-    # All edges of a group rest on one scan: if it looks the same from two sides they are wrong together
-    found: list[list[int]] = []
-    for scan in sorted(groups):
-        for group in sorted(groups[scan]):
-            is_confirmed = len(groups[scan]) == 1 and len(group) > 1
-            if not is_confirmed and not any(edges[number].certain for number in group):
-                found.append(group)
-    # Single edges, or the smallest group: without that, another may be confirmed
-    chosen = [group for group in found if len(group) == 1] or sorted(found, key=len)[:1]
-    return sorted({number for group in chosen for number in group})

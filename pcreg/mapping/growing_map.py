@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
-from pcreg.mapping.graph import UNCONFIRMED, Edge, Motion, PoseGraph, solve, symmetric
+from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.odometry import steps
 from pcreg.mapping.placement import Placement
@@ -39,6 +39,7 @@ MAX_PAIRS_PER_SCAN = 5
 # unlikely: after a refusal 2 of 71 simulated pairs registered where the screening expected 31. With a map of
 # one or two scans 10 of 74 did, where it expected 4.
 MIN_MAP_SCANS = 3
+UNCONFIRMED = "no other pair between these maps confirms it, and its confidence is too low for that"
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 
 

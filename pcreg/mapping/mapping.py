@@ -27,7 +27,6 @@ from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
-from pcreg.runtime.extras import require
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -130,7 +129,6 @@ def run(
     The `prior` holds between every two scans. Raises InputError as `register_all`, for settings that differ
     from those of the records, and if a worker lacks the registrar's device.
     """
-    require("map", "a map")
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are not a map; name two or more")
     option = check_viewpoint(viewpoint)

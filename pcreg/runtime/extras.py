@@ -13,7 +13,6 @@ from pcreg.runtime.errors import InputError, refusing
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do without
-    "map": ("networkx",),
     "fpfh": ("open3d",),
     "evaluate": ("hydra", "matplotlib", "omegaconf", "pydantic", "torch", "yaml"),
     "train": ("hydra", "omegaconf", "pydantic", "tensorboard", "torch", "yaml"),

@@ -3,7 +3,7 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
 from pcreg.mapping import graph
-from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, solve
+from pcreg.mapping.graph import solve
 from tests.pcreg.mapping.edges import VOXEL, edge, measured, probes, random_poses, wrong
 
 
@@ -55,39 +55,6 @@ def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
         assert found.rejections[count : count + len(alone)] == by_itself.rejections
     monkeypatch.setattr(graph, "_solved", None)
     np.testing.assert_array_equal(solve([*moved, *edges], probes(10) * 2, VOXEL, solved).poses, found.poses)
-
-
-def test_an_edge_that_no_cycle_confirms_needs_confidence():
-    poses = random_poses(6)
-    pairs = ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))
-    triangles = [measured(poses, a, b, confidence=0.98) for a, b in pairs]
-    low, high = MIN_LONE_CONFIDENCE - 0.01, MIN_LONE_CONFIDENCE
-    found = solve([*triangles, measured(poses, 3, 2, confidence=low)], probes(6), VOXEL)
-    assert found.rejections[-1] == UNCONFIRMED
-    assert found.component.tolist() == [0, 0, 0, 1, 1, 1]
-    found = solve([*triangles, measured(poses, 3, 2, confidence=high)], probes(6), VOXEL)
-    assert found.rejections == ("",) * 7
-    assert_placed(found.poses, poses)
-    two = [measured(poses, *pair, confidence=low) for pair in ((3, 2), (4, 1))]  # of four scans, which agree
-    assert solve([*triangles, *two], probes(6), VOXEL).rejections == ("",) * 8
-
-
-def test_a_scan_that_looks_the_same_from_two_sides_joins_nothing():
-    """Scan 2 is turned round when it meets scans 3 and 4, which agree: all triangles close."""
-    poses = random_poses(6)
-    turned = poses.copy()
-    turned[2] = poses[2] @ se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([0.5, 0, 0]))
-    right = ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))
-    edges = [measured(poses, a, b, confidence=0.99) for a, b in right]
-    false = [measured(turned, 3, 2, confidence=0.95), measured(turned, 4, 2, confidence=0.77)]
-    found = solve([*edges, *false], probes(6), VOXEL)
-    assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2
-    assert found.component.tolist() == [0, 0, 0, 1, 1, 1]
-    # Right edges that these contradict at first are used once these are rejected
-    right = [measured(poses, *pair, confidence=0.75) for pair in ((5, 0), (4, 1))]
-    found = solve([*edges, *false, *right], probes(6), VOXEL)
-    assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2 + ("",) * 2
-    assert_placed(found.poses, poses)
 
 
 def test_an_edge_that_slides_is_overruled_in_that_direction_alone():
