@@ -45,7 +45,7 @@ def called(core, *words, cwd) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
 
-def test_the_core_registers_verifies_and_locates_with_picture_and_page(wheel, core, tmp_path):
+def test_the_core_registers_verifies_locates_and_maps_with_picture_and_page(wheel, core, tmp_path):
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
     files = (Path(root) / name for root, _, names in os.walk(core, followlinks=True) for name in names)
     assert sum(file.stat().st_size for file in files) < MAX_CORE_BYTES

@@ -21,7 +21,8 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
-# Of a part of a map at its place in another: from the first on both are one, below the second they are apart
+# Of a part of a map at its place in another: from the first on both are one, below the second they are apart.
+# A single edge between them, which no other one confirms, needs as much as a pair.
 MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE = 0.9, 0.5
 MAX_PASSES = 5  # larger maps decide more
 CONTRADICTED = "contradicts pairs that the scans around them confirm"

@@ -86,7 +86,7 @@ class Placement:
         return [question for motion in motions if (question := self._joint(motion))]
 
     def _joint(self, motion: Motion) -> Question | None:
-        """The scan that would overlap most with the other map and those around it; None if none would."""
+        """One about the scan that would overlap most, with those around it; None if none would overlap."""
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)

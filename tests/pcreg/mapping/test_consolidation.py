@@ -123,6 +123,16 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
     assert growing.refuted == ({} if right else dict.fromkeys(pairs, f"{SEVERED}: because"))
 
 
+@pytest.mark.parametrize("pairs", [[(4, 3)], [(4, 3), (5, 2)]])
+def test_a_single_edge_between_two_parts_needs_as_much_as_a_pair(growing, poses, monkeypatch, pairs):
+    """Of two that agree a confidence of 0.6 is enough."""
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.6))
+    add(growing, *(measured(poses, *pair, confidence=0.98) for pair in pairs))
+    growing.solve()
+    Consolidation(growing, None).run()
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, *[len(pairs) == 1] * 3]
+
+
 def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
     """Scan 6 alone says too little of its place beside 2 and 3; with scans 4 and 5 it says enough."""
 
