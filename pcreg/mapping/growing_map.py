@@ -39,8 +39,8 @@ MAX_PAIRS_PER_SCAN = 5
 # unlikely: after a refusal 2 of 71 simulated pairs registered where the screening expected 31. With a map of
 # one or two scans 10 of 74 did, where it expected 4.
 MIN_MAP_SCANS = 3
-UNCONFIRMED = "no other pair between these maps confirms it, and its confidence is too low for that"
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
+UNCONFIRMED = "no other pair between these maps confirms it, and its confidence is too low for that"
 
 
 def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
