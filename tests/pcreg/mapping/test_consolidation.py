@@ -125,7 +125,7 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
 
 @pytest.mark.parametrize("pairs", [[(4, 3)], [(4, 3), (5, 2)]])
 def test_a_single_edge_between_two_parts_needs_as_much_as_a_pair(growing, poses, monkeypatch, pairs):
-    """Of two that agree a confidence of 0.6 is enough."""
+    """Two edges that agree are kept with a confidence of 0.6."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.6))
     add(growing, *(measured(poses, *pair, confidence=0.98) for pair in pairs))
     growing.solve()
