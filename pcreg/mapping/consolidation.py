@@ -1,6 +1,6 @@
 """Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
 
-Where two places look alike wrong edges confirm one another. So the parts of a map that sure edges hold
+Where two places look alike, wrong edges confirm one another. So the parts of a map that sure edges hold
 together are verified against one another. Between two maps, hypotheses come from all pairs of their scans,
 registered or refused, and from scans of the smaller map that are searched in the other one. Under the
 likeliest, the scans of the smaller map that would touch the other one are verified there as a submap.
@@ -22,7 +22,7 @@ from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
 # Of a part of a map at its place in another: from the first on both are one, below the second they are apart.
-# A single edge between them, which no other one confirms, needs as much as a pair.
+# A single edge between them, which no other one confirms, needs what any pair needs to be registered.
 MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE = 0.9, 0.5
 MAX_PASSES = 5  # larger maps decide more
 CONTRADICTED = "contradicts pairs that the scans around them confirm"

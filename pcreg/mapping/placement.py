@@ -71,7 +71,7 @@ class Placement:
         return int(self.component[motion.source]), int(self.component[motion.target])
 
     def likely(self, motions: Sequence[Motion]) -> list[Motion]:
-        """Up to three motions to verify: the likeliest of each place, places by the sum of their votes."""
+        """Up to three motions to verify: the likeliest of each place, places by the sum of confidences."""
         places: list[list[Motion]] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
             if motion.confidence < MIN_MOTION_CONFIDENCE:
@@ -86,7 +86,7 @@ class Placement:
         return [question for motion in motions if (question := self._joint(motion))]
 
     def _joint(self, motion: Motion) -> Question | None:
-        """One about the scan that would overlap most, with those around it; None if none would overlap."""
+        """A question about the scan that would overlap most, and those around it; None without overlap."""
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)
