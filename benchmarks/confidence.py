@@ -12,10 +12,8 @@ from pathlib import Path
 
 import numpy as np
 from report import Value, keep, parser, run
-from safetensors.numpy import load
 
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, ConfidenceModel
-from pcreg.registration.judge.points import PointNetwork
 from pcreg.training.judge import WEIGHTS, Answers, answered, calibration_error, reliability
 
 
@@ -24,12 +22,11 @@ def main() -> None:
     made.add_argument("answers", type=Path, nargs="+")
     made.add_argument("--model", type=Path, default=WEIGHTS / "verdict.safetensors")
     options = made.parse_args()
-    arrays = load(options.model.read_bytes())
-    models = ConfidenceModel.of(arrays), PointNetwork.of(arrays)
+    model = ConfidenceModel.load(options.model.read_bytes())
     found = {}
     for path in options.answers:
         answers = Answers.load(path)
-        found[path.stem] = answers, *answered(answers, *models)
+        found[path.stem] = answers, *answered(answers, model)
     keep((row for name, each in found.items() for row in rows(name, *each)), options, "confidence", "cpu")
     for name, (_, confidence, right) in found.items():
         print(f"{name}: expected calibration error {calibration_error(confidence, right):.3f}")

@@ -13,14 +13,20 @@ outdoors. `benchmarks/confidence.py` holds the answers against the truth.
 """
 
 import argparse
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors.numpy import load
+from safetensors.numpy import save_file
+from torch import Tensor
+from torch.nn.functional import softplus
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
@@ -30,22 +36,29 @@ from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import ConfidenceModel, probabilities
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS, ConfidenceModel
 from pcreg.registration.judge.confidence_terms import TERMS
-from pcreg.registration.judge.points import PointNetwork
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.training.judge_answers import Answers, answers, house_of, questions
-from pcreg.training.judge_fit import SHARES, fit
 
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": (ROOM_VOXEL, STREET_VOXEL), "fpfh": (0.03, 0.4)}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
+KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
+SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  # in a fit
 WEIGHTS = Path(__file__).parents[1] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
+NETWORKS = 3  # from different first weights
+HIDDEN = (16, 8)
+EPOCHS = 40
+BATCH = 32  # questions
+LR = 3e-2
+WEIGHT_DECAY = 1e-4
 BINS = 10
+Layers = list[tuple[Tensor, Tensor]]  # weights (in, out) before their softplus, and biases (out,)
 
 
 def _room(seed: int, index: int, device: str) -> Recording:
@@ -91,14 +104,12 @@ def main() -> None:
     fitted, names = verbs.add_parser("fit"), [term.name for term in TERMS]
     fitted.add_argument("answers", type=Path, nargs="+")
     fitted.add_argument("--out", type=Path, default=WEIGHTS / "verdict.safetensors")
-    fitted.add_argument("--terms", type=Path, help="keep this file's networks over terms")
     fitted.add_argument("--without", nargs="+", choices=names, default=(), help="terms")
     options = made.parse_args()
     if options.verb == "fit":
         torch.set_num_threads(1)  # layers of 16 units: threads would wait for one another
         found = Answers.load(*options.answers)
-        terms = load(options.terms.read_bytes()) if options.terms else None
-        fit(found, options.out, without=[names.index(name) for name in options.without], terms=terms)
+        fit(found, options.out, without=[names.index(name) for name in options.without])
         print(f"{options.out}: fitted to the answers to {len(found.kind)} questions")
     else:
         collect(options)
@@ -135,11 +146,85 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
             yield simulated
 
 
-def answered(answers: Answers, model: ConfidenceModel, points: PointNetwork) -> tuple[np.ndarray, np.ndarray]:
+def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
+    """Fit networks to the values of hypotheses, and write them to a file.
+
+    Of each question one hypothesis is right, or none is: the networks' log-odds are those of a softmax over
+    the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
+    weight is negative, and those of the columns `without` are zero. The same answers give the same file.
+    """
+    is_one = np.isfinite(answers.values).all(2)
+    mean, deviation = answers.values[is_one].mean(0), answers.values[is_one].std(0) + 1e-6
+    scaled = ((answers.values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+    used = ~np.isin(np.arange(len(mean)), without)
+    right = np.zeros((len(is_one), is_one.shape[1] + 1), dtype=bool)
+    np.logical_or.at(right, (np.arange(len(right))[:, None], answers.place), answers.right)
+    right[:, -1] = ~right.any(1)
+    asked = Counter(answers.kind.tolist())
+    share = np.array([SHARES[kind] / asked[kind] for kind in answers.kind.tolist()])
+    columns = np.nan_to_num(scaled) * used, answers.place, is_one, right, share / share.mean()
+    lists = Lists(*map(torch.from_numpy, columns))
+    networks = [_trained(lists, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
+    arrays = {"mean": mean, "deviation": deviation, "usual": answers.values[answers.right].mean(0)}
+    for n, layers in enumerate(zip(*networks, strict=True)):
+        arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
+        arrays[f"biases.{n}"] = np.stack([biases.detach().numpy() for _, biases in layers])
+    arrays["weights.0"] *= used[:, None]
+    with replacing(out) as temporary:
+        save_file({name: each.astype(np.float32) for name, each in arrays.items()}, temporary)
+
+
+class Lists(NamedTuple):
+    """Questions as tensors, with H rows each for up to H hypotheses."""
+
+    values: Tensor  # (Q, H, F) float32, scaled
+    place: Tensor  # (Q, H) int64, the first row about the same motion
+    is_one: Tensor  # (Q, H) bool; else there are fewer hypotheses
+    right: Tensor  # (Q, H + 1) bool, of places; the last is "none"
+    share: Tensor  # (Q,) float64, of the question in the loss
+
+    def loss(self, layers: Layers) -> Tensor:
+        """The mean negative log-likelihood of the right answers."""
+        log_odds = _log_odds(layers, self.values).masked_fill(~self.is_one, -math.inf)
+        of_places = torch.full_like(log_odds, -math.inf).scatter_reduce(1, self.place, log_odds, "amax")
+        scores = torch.cat([of_places, torch.zeros(len(log_odds), 1)], 1)
+        right = scores.masked_fill(~self.right, -math.inf)
+        return (self.share * (torch.logsumexp(scores, 1) - torch.logsumexp(right, 1))).mean()
+
+
+def _trained(lists: Lists, generator: torch.Generator) -> Layers:
+    """Layers of weights (in, out), before their softplus, and biases (out,)."""
+    sizes = (lists.values.shape[2], *HIDDEN, 1)
+    layers = [
+        (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
+        for a, b in pairwise(sizes)
+    ]
+    optimizer = torch.optim.AdamW(
+        [each.requires_grad_() for layer in layers for each in layer], LR, weight_decay=WEIGHT_DECAY
+    )
+    steps = EPOCHS * -(-len(lists.share) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LR, total_steps=steps)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(lists.share), generator=generator).split(BATCH):
+            optimizer.zero_grad()
+            Lists(*(each[rows] for each in lists)).loss(layers).backward()
+            optimizer.step()
+            schedule.step()
+    return layers
+
+
+def _log_odds(layers: Layers, x: Tensor) -> Tensor:
+    *hidden, (weights, biases) = layers
+    for w, b in hidden:
+        upwards, downwards = (x @ softplus(w) + b).chunk(2, -1)
+        x = torch.cat([softplus(upwards), -softplus(-downwards)], -1)
+    return (x @ softplus(weights) + biases)[..., 0]
+
+
+def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:
     """The confidence (Q,) in the likeliest hypothesis of each question, and if it is right (Q,)."""
     is_one, rows = np.isfinite(answers.values).all(2), np.arange(len(answers.values))
-    log_odds = model.log_odds(np.nan_to_num(answers.values)) + answers.point_log_odds(points)
-    likely = probabilities(log_odds, answers.bounded)
+    likely = model.probabilities(np.nan_to_num(answers.values), answers.bounded)
     odds = is_one * likely / (1 - likely)
     of_places = np.zeros_like(odds)
     np.maximum.at(of_places, (rows[:, None], answers.place), odds)

@@ -1,6 +1,5 @@
 """Questions about pairs with a given truth, and evidence for the motions found."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.ransac import MAX_RANKED
 from pcreg.registration.judge.confidence import proves_little
 from pcreg.registration.judge.confidence_terms import TERMS, values_of
-from pcreg.registration.judge.points import PointNetwork
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -129,27 +127,12 @@ class Answers(NamedTuple):
     bounded: np.ndarray  # (Q, H) bool: the evidence proves little, whatever the values
     place: np.ndarray  # (Q, H) int64, the first hypothesis about the same motion
     right: np.ndarray  # (Q, H) bool
-    counts: (
-        np.ndarray
-    )  # (Q, H) int64, of the points that follow; 0 but of the first hypothesis about a motion
-    points: np.ndarray  # (counts.sum(), CHANNELS) float16, in the order of questions and hypotheses
-
-    @staticmethod
-    def together(parts: Sequence["Answers"]) -> "Answers":
-        """The answers of several files or workers."""
-        return Answers(*map(np.concatenate, zip(*parts, strict=True)))
 
     @staticmethod
     def load(*paths: Path) -> "Answers":
         """Read files of answers, as `np.savez` writes the fields."""
-        files = map(np.load, paths)
-        return Answers.together([Answers(*(file[name] for name in Answers._fields)) for file in files])
-
-    def point_log_odds(self, network: PointNetwork) -> np.ndarray:
-        """What points add to the log-odds (Q, H), of hypotheses about one motion alike."""
-        ends = self.counts.ravel().cumsum()
-        found = [network(part) for part in np.split(self.points, ends[:-1])]
-        return np.take_along_axis(np.reshape(found, self.counts.shape), self.place, 1)
+        files = [np.load(path) for path in paths]
+        return Answers(*(np.concatenate([file[name] for file in files]) for name in Answers._fields))
 
 
 def answers(
@@ -158,10 +141,10 @@ def answers(
     """The answers to questions whose clouds have enough points, by all hypotheses of a search."""
     with executor_of(workers) as executor:
         found = [each for _, each in map_unordered(executor, _answer, (dataset, scale), asked) if each]
-    return Answers.together(found)
+    return Answers(*(np.stack(column) for column in zip(*found, strict=True)))
 
 
-def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> Answers | None:
+def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> tuple | None:
     is_mirrored, without = question.kind == "mirrored", question.target if question.merged else None
     described = partial(_described, dataset, scale, viewpoint=question.viewpoint)
     try:
@@ -176,7 +159,7 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
         found = scale.all_candidates(source, target)
     values = np.full((MAX_RANKED, len(TERMS)), np.nan, dtype=np.float32)
     bounded, right = np.zeros((2, MAX_RANKED), dtype=bool)
-    place, counts, points = np.arange(MAX_RANKED), np.zeros(MAX_RANKED, dtype=np.int64), []
+    place = np.arange(MAX_RANKED)
     for n, candidate in enumerate(found):
         T = candidate.refined.T_target_source
         same = (m for m in range(n) if scale.is_same(source, T, found[m].refined.T_target_source))
@@ -184,11 +167,7 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
         values[n], bounded[n] = values_of(candidate.evidence), proves_little(candidate.evidence)
         T_given = between_given(T, source_frame, target_frame)
         right[n] = is_right(T_given, question.T_target_source, dataset.outdoor)
-        if place[n] == n:
-            points.append(candidate.points.astype(np.float16))
-            counts[n] = len(points[-1])
-    columns = dataset.name, question.kind, values, bounded, place, right, counts
-    return Answers(*(np.array([column]) for column in columns), np.concatenate(points))
+    return dataset.name, question.kind, values, bounded, place, right
 
 
 @lru_cache(maxsize=60)

@@ -31,7 +31,6 @@ def evidence(**changed: Any) -> Evidence:
         "curved_contradiction": 0.05,
         "same_side_ratio": 0.99,
         "observability": FIRM,
-        "point_log_odds": 0.0,
     }
     return Evidence(**fields | changed)
 

@@ -28,10 +28,8 @@ class DescriptorAgreement:
         points, self.index = every_nth(source.points, MAX_POINTS), Index(like(target.points, target.features))
         self.points, self.target_points = to_host(points), to_host(target.points)
         mean = xp.mean(xp.concat([source.features, target.features], axis=0), axis=0)
-        self.source_features, self.target_features = (
-            _unit(each, mean) for each in (source.features, target.features)
-        )
-        self.features = every_nth(self.source_features, MAX_POINTS)
+        self.features = _unit(every_nth(source.features, MAX_POINTS), mean)
+        self.target_features = _unit(target.features, mean)
         cosines = self.features @ every_nth(self.target_features, MAX_POINTS).T
         mean_cosine = xp.mean(cosines)
         cosines -= mean_cosine  # in place: there are six million

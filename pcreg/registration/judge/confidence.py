@@ -4,7 +4,7 @@ Fitted to motions between simulated scans whose ground truth is given (`python -
 docs/benchmarks/confidence.md has the results on real ones. One model serves descriptors of all kinds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,7 +13,6 @@ import numpy as np
 
 from pcreg.registration.judge.confidence_terms import (
     OBSERVABILITY,
-    POINTS,
     TERMS,
     ConfidenceTerm,
     values_of,
@@ -47,11 +46,6 @@ def posterior(probabilities: Sequence[float]) -> list[float]:
     return [each / (1 + sum(odds)) for each in odds]
 
 
-def probabilities(log_odds: np.ndarray, bounded: np.ndarray) -> np.ndarray:
-    """Probabilities (...) from log-odds (...), at most 0.5 if `bounded` (...)."""
-    return np.minimum(1 / (1 + np.exp(-log_odds)), np.where(bounded, 0.5, MAX_PROBABILITY))
-
-
 def proves_little(evidence: Evidence) -> bool:
     """True with few inliers, and if the overlap leaves the motion a direction to slide in.
 
@@ -62,7 +56,7 @@ def proves_little(evidence: Evidence) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceModel:
-    """A few small networks of fully connected layers; their log-odds are averaged, and those of points added.
+    """A few small networks of fully connected layers; their log-odds are averaged.
 
     No weight is negative, and half of the units of a layer bend upwards, half downwards: so the log-odds grow
     with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023). Without
@@ -85,19 +79,14 @@ class ConfidenceModel:
         """The model in a file written by `python -m pcreg.training.judge fit`."""
         from safetensors.numpy import load
 
-        return ConfidenceModel.of(load(content))
-
-    @staticmethod
-    def of(arrays: Mapping[str, np.ndarray]) -> "ConfidenceModel":
-        """The model of the arrays in such a file."""
-        found = {name: each.astype(np.float64) for name, each in arrays.items()}
+        found = {name: each.astype(np.float64) for name, each in load(content).items()}
         count = sum(name.startswith("weights") for name in found)
         layers = tuple((found[f"weights.{n}"], found[f"biases.{n}"]) for n in range(count))
         terms = (found[name] for name in ("usual", "mean", "deviation"))
         return ConfidenceModel(*terms, layers)
 
     def log_odds(self, values: np.ndarray) -> np.ndarray:
-        """Log-odds (...) that motions with values (..., F) of the terms are right, without their points."""
+        """Log-odds (...) that motions with values (..., F) of the terms are right."""
         scaled = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         scaled = scaled.reshape(-1, len(self.mean))
         *hidden, (weights, biases) = self.layers
@@ -109,8 +98,13 @@ class ConfidenceModel:
 
     def probability(self, evidence: Evidence) -> float:
         """Odds that the motion is right, against none of the hypotheses being right, as a probability."""
-        log_odds = self.log_odds(values_of(evidence)) + evidence.point_log_odds
-        return float(probabilities(log_odds, np.array(proves_little(evidence))))
+        bounded = np.array([proves_little(evidence)])
+        return float(self.probabilities(values_of(evidence)[None], bounded)[0])
+
+    def probabilities(self, values: np.ndarray, bounded: np.ndarray) -> np.ndarray:
+        """The same (...) for motions with values (..., F) of the terms, at most 0.5 if `bounded` (...)."""
+        likely = 1 / (1 + np.exp(-self.log_odds(values)))
+        return np.minimum(likely, np.where(bounded, 0.5, MAX_PROBABILITY))
 
     def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
         """The verdict on a motion, given the evidence about it and about others between the same clouds."""
@@ -141,5 +135,4 @@ class ConfidenceModel:
             return OBSERVABILITY
         values = values_of(evidence)
         mended = np.where(np.eye(len(values), dtype=bool), self.usual, values)
-        gains = self.log_odds(mended) - self.log_odds(values)
-        return TERMS[int(np.argmax(gains))] if gains.max() > -evidence.point_log_odds else POINTS
+        return TERMS[int(np.argmax(self.log_odds(mended)))]

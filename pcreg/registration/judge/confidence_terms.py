@@ -47,11 +47,6 @@ UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves l
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )
-POINTS = ConfidenceTerm(  # added to the log-odds of the terms
-    "points",
-    lambda e: e.point_log_odds,
-    "the overlap is {e.overlap:.0%}, but point by point the clouds fit worse than under right transforms",
-)
 # More of each never makes a motion less likely. Logarithms, but for what is a mean over the overlap.
 TERMS = (
     ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), FEW_INLIERS),

@@ -20,11 +20,11 @@ from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
-from pcreg.registration.judge.points import CURVED_VARIATION, PointComparison, PointNetwork
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
 MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer they count as UNLIKE
 UNLIKE = 0.5  # cosine of normals, and residual in voxels, of surfaces laid on each other at random
+CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
 NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counted
 
 
@@ -49,7 +49,6 @@ class Evidence:
     curved_contradiction: float  # stand where it looked through or beside, of edges and small things
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
-    point_log_odds: float  # what a network makes of single points, pcreg.registration.judge.points
 
 
 def gather_evidence(
@@ -60,8 +59,7 @@ def gather_evidence(
     refined: Refinement,
     free_space: FreeSpace,
     overlap: Overlap,
-    compared: PointComparison,
-) -> tuple[Evidence, np.ndarray]:
+) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
     `matched` (P, 2, 3) are the points of source and target that features match. `agreement` says how alike
@@ -74,8 +72,7 @@ def gather_evidence(
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
     sights = free_space.sights(T, overlap, curved)
-    points = compared(T, overlap, sights, distances)
-    evidence = Evidence(
+    return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
         near_misses=int((distances < NEIGHBORHOOD * agreement.distance).sum() - agree.sum()),
@@ -89,10 +86,8 @@ def gather_evidence(
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
         observability=observability(overlap.points, overlap.normals),
-        point_log_odds=PointNetwork.shipped()(points),
         **_contact(source, target, T, overlap, voxel),
     )
-    return evidence, points
 
 
 def _share(counts: Sequence[tuple[float, float]]) -> float:

@@ -22,7 +22,6 @@ ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one sid
 # A view is sparse if such a share of its far cells have so many empty ones among the eight around them
 MIN_SPARSE, GAP_CELLS = 0.8, 3
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
-FURTHEST = 3.0  # margins, by which what was seen lies behind a point or before it, at most
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
 
@@ -136,10 +135,6 @@ class Sight(NamedTuple):
     curved_confirmed: float
     curved_against: float
     against: float
-    behind: (
-        Array  # (N,) margins by which what was seen lies behind a point, the most of all views, or -FURTHEST
-    )
-    all_behind: Array  # (N,) the same of the nearest within the cells around
 
 
 class FreeSpace:
@@ -191,17 +186,9 @@ class FreeSpace:
             *(xp.sum(xp.where(mask, weights, 0.0)) for mask in (confirmed, displaced)),
         ]
         counts = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
-        pieces = (_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges)
-        return Sight(*counts, max(pieces), *(self._behind(ranges, which) for which in ("seen", "nearest")))
-
-    def _behind(self, ranges: Sequence[Ranges], which: str) -> Array:
-        """The margins (N,) of `Sight.behind` by the cells of points, or by the `nearest` around."""
-        xp = namespace(ranges[0].distance)
-        found = (
-            xp.where(each.covered, (getattr(each, which) - each.distance) / self.margin, -FURTHEST)
-            for each in ranges
+        return Sight(
+            *counts, max(_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges)
         )
-        return reduce(xp.maximum, found).clip(-FURTHEST, FURTHEST)
 
 
 def _least_around(image: Array) -> Array:

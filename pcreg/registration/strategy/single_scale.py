@@ -19,7 +19,6 @@ from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.overlap import Overlap
-from pcreg.registration.judge.points import PointComparison
 from pcreg.registration.matching.nearest import Matches, match_within_bound, pca_project
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
@@ -49,7 +48,6 @@ class Candidate(NamedTuple):
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
     overlap: Overlap
     briefly: bool  # by few points and iterations, and not yet fully
-    points: np.ndarray  # (K, CHANNELS) float32, as pcreg.registration.judge.points observes them
 
 
 class _Pair(NamedTuple):
@@ -61,7 +59,6 @@ class _Pair(NamedTuple):
     points: np.ndarray  # (P, 2, 3), of the matches
     agreement: DescriptorAgreement
     free_space: FreeSpace
-    compared: PointComparison
 
 
 @dataclass(frozen=True)
@@ -175,15 +172,13 @@ class SingleScaleRegistrar:
         matches = match_within_bound(*pca_project(source.features, target.features))
         clock.lap("match")
         viewpoints, margin = (source.viewpoint, target.viewpoint), FREE_SPACE_MARGIN_VOXELS * self.voxel
-        agreement = DescriptorAgreement(source, target, self.match_distance)
         return _Pair(
             source,
             target,
             matches,
             _coordinates(matches.rows, source, target),
-            agreement,
+            DescriptorAgreement(source, target, self.match_distance),
             FreeSpace(source.surface, target.surface, margin, viewpoints),
-            PointComparison(source, target, matches.rows, agreement, self.voxel),
         )
 
     def _hypotheses(self, pair: _Pair, seed: int) -> np.ndarray:
@@ -208,7 +203,7 @@ class SingleScaleRegistrar:
 
     def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Candidate]:
         """The candidates near motions (H, 4, 4)."""
-        source, target, matches, matched, agreement, free_space, compared = pair
+        source, target, matches, matched, agreement, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
         surfaces, distance = (target.surface, target.normals), OVERLAP_DISTANCE_VOXELS * self.voxel
@@ -216,11 +211,9 @@ class SingleScaleRegistrar:
         for refined in refine(every_nth(source.surface, points), *surfaces, motions, distance, iterations):
             T = refined.T_target_source
             overlap = Overlap.of(source.surface, *surfaces, T, distance)
-            evidence, points = gather_evidence(
-                source, target, matched, agreement, refined, free_space, overlap, compared
-            )
+            evidence = gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
             agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
-            found.append(Candidate(refined, evidence, matches.rows[agree], overlap, briefly, points))
+            found.append(Candidate(refined, evidence, matches.rows[agree], overlap, briefly))
         return found
 
     def _finished(self, pair: _Pair, brief: Candidate) -> Candidate:

@@ -46,7 +46,6 @@ LITTLE = {
         ({"agreement": -0.3, "overlap_agreement": -0.5}, "the overlap is 60%, but"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
         ({"plane_rmse": 0.5, "normal_agreement": 0.5}, "cross more than they cover"),
-        ({"point_log_odds": -9.0}, "point by point"),
     ],
 )
 def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):

@@ -1,21 +1,14 @@
 """Questions, answers and the fit of a verdict, on cases with a given outcome."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pytest
-import torch
-from safetensors.numpy import load
 
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import ConfidenceModel
-from pcreg.registration.judge.points import CHANNELS, PointNetwork
 from pcreg.registration.registrar import Registrar
-from pcreg.training.judge import answered, calibration_error, reliability
+from pcreg.training.judge import answered, calibration_error, fit, reliability
 from pcreg.training.judge_answers import SCENES_PER_HOUSE, Answers, answers, is_right, merged, questions
-from pcreg.training.judge_fit import Motions, fit
 
 
 class Scenes:
@@ -50,35 +43,22 @@ def lists(rng, Q=2000, H=4, F=5) -> Answers:
     score = np.concatenate([np.nan_to_num(score, nan=-np.inf), np.zeros((Q, 1))], axis=1)
     right = np.eye(H + 1, dtype=bool)[score.argmax(1)][:, :H]
     place = np.tile(np.arange(H), (Q, 1))
-    none = np.zeros((Q, H), dtype=bool)
-    counts = np.where(np.isfinite(values[..., 0]), rng.integers(1, 4, (Q, H)), 0)
-    points = rng.normal(size=(counts.sum(), CHANNELS)).astype(np.float16)
-    return Answers(np.full(Q, "data"), np.full(Q, "true"), values, none, place, right, counts, points)
-
-
-def some(asked: Answers, first: int, last: int) -> Answers:
-    """The questions from one to another."""
-    ends = np.concatenate([[0], asked.counts.sum(1).cumsum()])
-    return Answers(*(column[first:last] for column in asked[:-1]), asked.points[ends[first] : ends[last]])
+    return Answers(np.full(Q, "data"), np.full(Q, "true"), values, np.zeros((Q, H), dtype=bool), place, right)
 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     asked = lists(np.random.default_rng(0))
     out = tmp_path_factory.mktemp("fit") / "network.safetensors"
-    fit(some(asked, 0, 1500), out)
-    return models(out), some(asked, 1500, 2000), out
-
-
-def models(path: Path) -> tuple[ConfidenceModel, PointNetwork]:
-    arrays = load(path.read_bytes())
-    return ConfidenceModel.of(arrays), PointNetwork.of(arrays)
+    fit(Answers(*(column[:1500] for column in asked)), out)
+    return ConfidenceModel.load(out.read_bytes()), Answers(*(column[1500:] for column in asked)), out
 
 
 def test_a_network_learns_which_hypothesis_is_right(fitted):
     model, held_out, _ = fitted
-    confidence, right = answered(held_out, *model)
-    assert right[held_out.right.any(1)].mean() > 0.8
+    confidence, right = answered(held_out, model)
+    some = held_out.right.any(1)
+    assert right[some].mean() > 0.8
     assert confidence[right].mean() > confidence[~right].mean() + 0.3
     assert calibration_error(confidence, right) < 0.06
 
@@ -93,50 +73,21 @@ def test_the_same_answers_give_the_same_file(tmp_path):
 def test_a_term_that_is_left_out_counts_for_nothing(tmp_path):
     asked = lists(np.random.default_rng(2), Q=200)
     fit(asked, tmp_path / "without", without=[0])
-    model, _ = models(tmp_path / "without")
+    model = ConfidenceModel.load((tmp_path / "without").read_bytes())
     values = np.zeros((2, 5), dtype=np.float32)
     values[1, 0] = 3.0
     few, many = model.log_odds(values)
     assert few == many
 
 
-def test_points_tell_motions_apart_whose_terms_are_alike(tmp_path):
-    """And the network on arrays gives what the tensors of its training give."""
-    asked = lists(np.random.default_rng(3), Q=400)
-    values = np.where(np.isfinite(asked.values), 0.0, np.nan).astype(np.float32)
-    motion = np.repeat(asked.right.ravel(), asked.counts.ravel())
-    asked.points[:, 0] += np.where(motion, 2, -2)
-    asked = asked._replace(values=values)
-    fit(some(asked, 0, 300), tmp_path / "points")
-    model, network = models(tmp_path / "points")
-    held_out = some(asked, 300, 400)
-    _, right = answered(held_out, model, network)
-    assert right[held_out.right.any(1)].mean() > 0.8
-    layers = [tuple(torch.from_numpy(each[0]) for each in layer) for layer in network.layers]
-    motions, first = (
-        Motions.of(held_out, network.mean, network.deviation),
-        replace(network, layers=tuple((w[:1], b[:1]) for w, b in network.layers)),
-    )
-    found = motions.log_odds(layers, torch.arange(100)).numpy()
-    np.testing.assert_allclose(found, held_out.point_log_odds(first), atol=0.01)
-
-
-def test_networks_over_terms_can_be_kept(fitted, tmp_path):
-    _, held_out, path = fitted
-    kept = load(path.read_bytes())
-    fit(held_out, tmp_path / "again", terms=kept)
-    again = load((tmp_path / "again").read_bytes())
-    for name, array in kept.items():
-        assert np.array_equal(array, again[name]) == (not name.startswith("points")), name
-
-
 def test_hypotheses_at_one_place_count_once(fitted):
     model, held_out, _ = fitted
+    rows = held_out.right.any(1)
+    asked = Answers(*(column[rows] for column in held_out))
     by_hypothesis = ("values", "bounded", "place", "right")
-    doubled = {name: np.concatenate([getattr(held_out, name)] * 2, axis=1) for name in by_hypothesis}
-    counts = np.concatenate([held_out.counts, np.zeros_like(held_out.counts)], axis=1)
-    copied = held_out._replace(**doubled, counts=counts)
-    for once, twice in zip(answered(held_out, *model), answered(copied, *model), strict=True):
+    doubled = {name: np.concatenate([getattr(asked, name)] * 2, axis=1) for name in by_hypothesis}
+    copied = asked._replace(**doubled)
+    for once, twice in zip(answered(asked, model), answered(copied, model), strict=True):
         np.testing.assert_allclose(once, twice)
 
 
