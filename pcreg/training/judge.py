@@ -52,7 +52,7 @@ SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  
 WEIGHTS = Path(__file__).parents[1] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 NETWORKS = 3  # from different first weights
-HIDDEN = (32, 16)
+HIDDEN = (16, 8)
 EPOCHS = 40
 BATCH = 32  # questions
 LR = 3e-2
@@ -151,8 +151,7 @@ def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
 
     Of each question one hypothesis is right, or none is: the networks' log-odds are those of a softmax over
     the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
-    weight is negative but those of the context, and those of the columns `without` are zero. The same answers
-    give the same file.
+    weight is negative, and those of the columns `without` are zero. The same answers give the same file.
     """
     is_one = np.isfinite(answers.values).all(2)
     mean, deviation = answers.values[is_one].mean(0), answers.values[is_one].std(0) + 1e-6
@@ -168,7 +167,7 @@ def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
     networks = [_trained(lists, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
     arrays = {"mean": mean, "deviation": deviation, "usual": answers.values[answers.right].mean(0)}
     for n, layers in enumerate(zip(*networks, strict=True)):
-        arrays[f"weights.{n}"] = np.stack([weights.detach().numpy() for weights, _ in layers])
+        arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
         arrays[f"biases.{n}"] = np.stack([biases.detach().numpy() for _, biases in layers])
     arrays["weights.0"] *= used[:, None]
     with replacing(out) as temporary:
@@ -186,7 +185,7 @@ class Lists(NamedTuple):
 
     def loss(self, layers: Layers) -> Tensor:
         """The mean negative log-likelihood of the right answers."""
-        log_odds = _log_odds(_monotonic(layers), self.values).masked_fill(~self.is_one, -math.inf)
+        log_odds = _log_odds(layers, self.values).masked_fill(~self.is_one, -math.inf)
         of_places = torch.full_like(log_odds, -math.inf).scatter_reduce(1, self.place, log_odds, "amax")
         scores = torch.cat([of_places, torch.zeros(len(log_odds), 1)], 1)
         right = scores.masked_fill(~self.right, -math.inf)
@@ -194,15 +193,12 @@ class Lists(NamedTuple):
 
 
 def _trained(lists: Lists, generator: torch.Generator) -> Layers:
-    """Layers of weights (in, out) and biases (out,)."""
+    """Layers of weights (in, out), before their softplus, and biases (out,)."""
     sizes = (lists.values.shape[2], *HIDDEN, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
         for a, b in pairwise(sizes)
     ]
-    of_context = layers[0][0][len(TERMS) :]
-    of_context += math.log(sizes[0])
-    of_context /= 2
     optimizer = torch.optim.AdamW(
         [each.requires_grad_() for layer in layers for each in layer], LR, weight_decay=WEIGHT_DECAY
     )
@@ -214,23 +210,15 @@ def _trained(lists: Lists, generator: torch.Generator) -> Layers:
             Lists(*(each[rows] for each in lists)).loss(layers).backward()
             optimizer.step()
             schedule.step()
-    return _monotonic(layers)
-
-
-def _monotonic(layers: Layers) -> Layers:
-    """The layers with the softplus of all weights but those of the context."""
-    first, *others = layers
-    of_terms, of_context = first[0][: len(TERMS)], first[0][len(TERMS) :]
-    first = torch.cat([softplus(of_terms), of_context]), first[1]
-    return [first, *((softplus(weights), biases) for weights, biases in others)]
+    return layers
 
 
 def _log_odds(layers: Layers, x: Tensor) -> Tensor:
     *hidden, (weights, biases) = layers
     for w, b in hidden:
-        upwards, downwards = (x @ w + b).chunk(2, -1)
+        upwards, downwards = (x @ softplus(w) + b).chunk(2, -1)
         x = torch.cat([softplus(upwards), -softplus(-downwards)], -1)
-    return (x @ weights + biases)[..., 0]
+    return (x @ softplus(weights) + biases)[..., 0]
 
 
 def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:

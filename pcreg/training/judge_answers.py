@@ -16,7 +16,7 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.ransac import MAX_RANKED
 from pcreg.registration.judge.confidence import proves_little
-from pcreg.registration.judge.confidence_terms import CONTEXT, TERMS, values_of
+from pcreg.registration.judge.confidence_terms import TERMS, values_of
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -123,7 +123,7 @@ class Answers(NamedTuple):
 
     data: np.ndarray  # (Q,) str, the data set
     kind: np.ndarray  # (Q,) str
-    values: np.ndarray  # (Q, H, F) float32, of terms and context; NaN: no hypothesis
+    values: np.ndarray  # (Q, H, F) float32, of the terms; NaN: no hypothesis
     bounded: np.ndarray  # (Q, H) bool: the evidence proves little, whatever the values
     place: np.ndarray  # (Q, H) int64, the first hypothesis about the same motion
     right: np.ndarray  # (Q, H) bool
@@ -157,7 +157,7 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
         found = [scale.candidate(source, target, T)]
     else:
         found = scale.all_candidates(source, target)
-    values = np.full((MAX_RANKED, len(TERMS) + len(CONTEXT)), np.nan, dtype=np.float32)
+    values = np.full((MAX_RANKED, len(TERMS)), np.nan, dtype=np.float32)
     bounded, right = np.zeros((2, MAX_RANKED), dtype=bool)
     place = np.arange(MAX_RANKED)
     for n, candidate in enumerate(found):

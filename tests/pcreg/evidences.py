@@ -31,9 +31,6 @@ def evidence(**changed: Any) -> Evidence:
         "curved_contradiction": 0.05,
         "same_side_ratio": 0.99,
         "observability": FIRM,
-        "touching": 4000,
-        "untouched": 1000,
-        "curvature": 0.4,
     }
     return Evidence(**fields | changed)
 

@@ -58,13 +58,13 @@ def proves_little(evidence: Evidence) -> bool:
 class ConfidenceModel:
     """A few small networks of fully connected layers; their log-odds are averaged.
 
-    No weight is negative but those of the context, and half of the units of a layer bend upwards, half
-    downwards: so in any context the log-odds grow with every term, in any way that a monotonic function can
-    (Runje and Shankaranarayana, ICML 2023). Without hidden layers it is a logistic model.
+    No weight is negative, and half of the units of a layer bend upwards, half downwards: so the log-odds grow
+    with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023). Without
+    hidden layers it is a logistic model.
     """
 
-    usual: np.ndarray  # (F,) values of terms and context: their means over right motions
-    mean: np.ndarray  # (F,), of the same in training, and
+    usual: np.ndarray  # (F,) values of the terms: their means over right motions
+    mean: np.ndarray  # (F,), of the terms in training, and
     deviation: np.ndarray  # (F,)
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (networks, in, out), biases (networks, out)
 
@@ -86,7 +86,7 @@ class ConfidenceModel:
         return ConfidenceModel(*terms, layers)
 
     def log_odds(self, values: np.ndarray) -> np.ndarray:
-        """Log-odds (...) that motions with values (..., F) of terms and context are right."""
+        """Log-odds (...) that motions with values (..., F) of the terms are right."""
         scaled = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         scaled = scaled.reshape(-1, len(self.mean))
         *hidden, (weights, biases) = self.layers
@@ -102,7 +102,7 @@ class ConfidenceModel:
         return float(self.probabilities(values_of(evidence)[None], bounded)[0])
 
     def probabilities(self, values: np.ndarray, bounded: np.ndarray) -> np.ndarray:
-        """The same (...) for motions with values (..., F), at most 0.5 if `bounded` (...)."""
+        """The same (...) for motions with values (..., F) of the terms, at most 0.5 if `bounded` (...)."""
         likely = 1 / (1 + np.exp(-self.log_odds(values)))
         return np.minimum(likely, np.where(bounded, 0.5, MAX_PROBABILITY))
 
@@ -134,5 +134,5 @@ class ConfidenceModel:
         if evidence.observability.free:
             return OBSERVABILITY
         values = values_of(evidence)
-        mended = np.where(np.eye(len(TERMS), len(values), dtype=bool), self.usual, values)
+        mended = np.where(np.eye(len(values), dtype=bool), self.usual, values)
         return TERMS[int(np.argmax(self.log_odds(mended)))]

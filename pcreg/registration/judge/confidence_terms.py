@@ -67,14 +67,6 @@ TERMS = (
 )
 
 
-# How much there is to compare, and of what kind; by these the networks weigh the terms
-CONTEXT: tuple[Callable[[Evidence], float], ...] = (
-    lambda e: np.log(1 + e.touching),
-    lambda e: np.log(1 + e.untouched),
-    lambda e: e.curvature,
-)
-
-
 def values_of(evidence: Evidence) -> np.ndarray:
-    """The values (F,) of the terms, and of their context."""
-    return np.array([value(evidence) for value in (*(term.value for term in TERMS), *CONTEXT)])
+    """The values (F,) of the terms."""
+    return np.array([term.value(evidence) for term in TERMS])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, take, to_host
+from pcreg.arrays import like, namespace, take, to_host
 from pcreg.geometry.se3 import dot, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
@@ -49,9 +49,6 @@ class Evidence:
     curved_contradiction: float  # stand where it looked through or beside, of edges and small things
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
-    touching: int  # points of both clouds that touch the other one
-    untouched: int  # points of both that do not, though the sensor of the other could see them
-    curvature: float  # of what touches: 0 on planes, 1 where all of it is curved
 
 
 def gather_evidence(
@@ -89,8 +86,7 @@ def gather_evidence(
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
         observability=observability(overlap.points, overlap.normals),
-        untouched=int(sum(each.untouched for each in sights)),
-        **_contact(source, target, T, overlap, voxel, curved),
+        **_contact(source, target, T, overlap, voxel),
     )
 
 
@@ -101,12 +97,7 @@ def _share(counts: Sequence[tuple[float, float]]) -> float:
 
 
 def _contact(
-    source: DescribedCloud,
-    target: DescribedCloud,
-    T: np.ndarray,
-    overlap: Overlap,
-    voxel: float,
-    curved: Sequence[Array],
+    source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
 ) -> dict[str, float]:
     """The fields of the evidence about the surfaces in the overlap, of both ways together."""
     xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
@@ -119,15 +110,12 @@ def _contact(
     parallel = xp.abs(cosine)
     sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]
     sums += [xp.sum(offsets**2), xp.sum(parallel)]
-    sums += [xp.sum(take(each, touching)) for each, touching in zip(curved, (rows, back), strict=True)]
     sums = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
-    same_side, sided, squares, total, *curvatures = sums
+    same_side, sided, squares, total = sums
     enough = len(offsets) >= MIN_TOUCHING
     return {
-        "touching": len(offsets),
         "plane_rmse": (squares / len(offsets)) ** 0.5 if enough else UNLIKE,
         "normal_agreement": total / len(offsets) if enough else UNLIKE,
-        "curvature": sum(curvatures) / len(offsets) if enough else 0.0,
         "same_side_ratio": same_side / sided if sided else 1.0,
     }
 

@@ -22,7 +22,6 @@ ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one sid
 # A view is sparse if such a share of its far cells have so many empty ones among the eight around them
 MIN_SPARSE, GAP_CELLS = 0.8, 3
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
-MAX_HIDDEN = 3.0  # margins behind what was seen, up to which a point would have been seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
 
@@ -135,7 +134,6 @@ class Sight(NamedTuple):
     confirmed: float
     curved_confirmed: float
     curved_against: float
-    untouched: float  # not touching, and in front of what was seen or hardly behind it
     against: float
 
 
@@ -182,13 +180,10 @@ class FreeSpace:
         confirmed = _any([each.covered for each in ranges]) & touching
         against = _any([each.well_in_front(half) for each in ranges]) & ~touching
         displaced = _any([each.displaced(half) for each in ranges]) & ~touching
-        hidden = MAX_HIDDEN * self.margin
-        seen = _any([each.covered & (each.distance < each.seen + hidden) for each in ranges])
         sums = [
             *_violating_and_covered(ranges, self.margin),
             xp.count_nonzero(confirmed),
             *(xp.sum(xp.where(mask, weights, 0.0)) for mask in (confirmed, displaced)),
-            xp.count_nonzero(seen & ~touching),
         ]
         counts = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
         return Sight(

