@@ -51,7 +51,6 @@ KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
 SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  # in a fit
 WEIGHTS = Path(__file__).parents[1] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
-NETWORKS = 3  # from different first weights
 HIDDEN = (16, 8)
 EPOCHS = 40
 BATCH = 32  # questions
@@ -147,9 +146,9 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
 
 
 def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
-    """Fit networks to the values of hypotheses, and write them to a file.
+    """Fit a network to the values of hypotheses, and write it to a file.
 
-    Of each question one hypothesis is right, or none is: the networks' log-odds are those of a softmax over
+    Of each question one hypothesis is right, or none is: the network's log-odds are those of a softmax over
     the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
     weight is negative, and those of the columns `without` are zero. The same answers give the same file.
     """
@@ -164,11 +163,10 @@ def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
     share = np.array([SHARES[kind] / asked[kind] for kind in answers.kind.tolist()])
     columns = np.nan_to_num(scaled) * used, answers.place, is_one, right, share / share.mean()
     lists = Lists(*map(torch.from_numpy, columns))
-    networks = [_trained(lists, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
     arrays = {"mean": mean, "deviation": deviation, "usual": answers.values[answers.right].mean(0)}
-    for n, layers in enumerate(zip(*networks, strict=True)):
-        arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
-        arrays[f"biases.{n}"] = np.stack([biases.detach().numpy() for _, biases in layers])
+    for n, (weights, biases) in enumerate(_trained(lists, torch.Generator().manual_seed(0))):
+        arrays[f"weights.{n}"] = softplus(weights.detach()).numpy()
+        arrays[f"biases.{n}"] = biases.detach().numpy()
     arrays["weights.0"] *= used[:, None]
     with replacing(out) as temporary:
         save_file({name: each.astype(np.float32) for name, each in arrays.items()}, temporary)

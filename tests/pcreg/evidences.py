@@ -17,19 +17,14 @@ def evidence(**changed: Any) -> Evidence:
     fields = {
         "matches": 1000,
         "inliers": 300,
-        "near_misses": 200,
         "inlier_thickness": 12.0,
         "overlap": 0.6,
         "rmse": 0.01,
         "plane_rmse": 0.2,
-        "normal_agreement": 0.9,
-        "agreement": 0.8,
-        "overlap_agreement": 1.3,
         "viewpoints_known": True,
         "free_space_violation": 0.01,
         "contradiction": 0.004,
         "curved_contradiction": 0.05,
-        "same_side_ratio": 0.99,
         "observability": FIRM,
     }
     return Evidence(**fields | changed)

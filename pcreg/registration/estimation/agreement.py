@@ -40,12 +40,8 @@ class DescriptorAgreement:
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
         """Excess (H,) of cosines, in deviations per source point; 0 where it does not touch."""
-        return np.array([total / len(self.points) for total, _ in self._excess(motions)])
-
-    def of_cloud_and_overlap(self, T_target_source: np.ndarray) -> tuple[float, float]:
-        """The same of one motion (4, 4) per source point, and per touching point; 0 if none touches."""
-        ((total, count),) = self._excess(T_target_source[None])
-        return total / len(self.points), total / max(count, 1)
+        excesses = [(each.cosines - self.threshold) / self.deviation for each in self._touching(motions)]
+        return np.array([float(excess.sum()) / len(self.points) for excess in excesses])
 
     def refine(self, motions: np.ndarray) -> np.ndarray:
         """Motions (H, 4, 4) after a few ICP steps weighted by descriptors; unchanged if few touch."""
@@ -62,12 +58,6 @@ class DescriptorAgreement:
                 source, target = self.points[touching.points], self.target_points[touching.target]
                 T[h] = procrustes(source, target, weights)
         return T
-
-    def _excess(self, motions: np.ndarray) -> list[tuple[float, int]]:
-        """For each of motions (H, 4, 4) the sum of excesses, and the number, of touching points."""
-        found = self._touching(motions)
-        excesses = [(touching.cosines - self.threshold) / self.deviation for touching in found]
-        return [(float(excess.sum()), len(excess)) for excess in excesses]
 
     def _touching(self, motions: np.ndarray) -> list["Touching"]:
         """Compare all points as each of motions (H, 4, 4) moves them, where the descriptors are."""

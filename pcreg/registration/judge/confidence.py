@@ -24,8 +24,8 @@ MIN_LIKELY = 0.5  # confidence above which clouds are examined for being noise, 
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
 ACCEPT_CONFIDENCE = 0.95  # from which a registration needs no mirror test, and ends the search in a map
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
-# Of a motion by itself: of those above it, one in 900 held-out simulated ones is wrong. So two of them are
-# about equally likely, as in a symmetric scene, however the last digits differ.
+# Of a motion by itself: of 1,294 above it, held out in the fit, one is wrong. So two are equally likely, as
+# in a symmetric scene, however the last digits differ.
 MAX_PROBABILITY = 0.995
 MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing
 
@@ -56,7 +56,7 @@ def proves_little(evidence: Evidence) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceModel:
-    """A few small networks of fully connected layers; their log-odds are averaged.
+    """A small network of fully connected layers; its output is log-odds.
 
     No weight is negative, and half of the units of a layer bend upwards, half downwards: so the log-odds grow
     with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023). Without
@@ -66,7 +66,7 @@ class ConfidenceModel:
     usual: np.ndarray  # (F,) values of the terms: their means over right motions
     mean: np.ndarray  # (F,), of the terms in training, and
     deviation: np.ndarray  # (F,)
-    layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (networks, in, out), biases (networks, out)
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (in, out), biases (out,)
 
     @staticmethod
     @cache
@@ -87,14 +87,12 @@ class ConfidenceModel:
 
     def log_odds(self, values: np.ndarray) -> np.ndarray:
         """Log-odds (...) that motions with values (..., F) of the terms are right."""
-        scaled = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-        scaled = scaled.reshape(-1, len(self.mean))
+        x = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         *hidden, (weights, biases) = self.layers
-        x = np.broadcast_to(scaled, (len(weights), *scaled.shape))
         for w, b in hidden:
-            upwards, downwards = np.split(x @ w + b[:, None], 2, axis=-1)
+            upwards, downwards = np.split(x @ w + b, 2, axis=-1)
             x = np.concatenate([np.logaddexp(0, upwards), -np.logaddexp(0, -downwards)], axis=-1)
-        return (x @ weights + biases[:, None])[..., 0].mean(0).reshape(values.shape[:-1])
+        return (x @ weights + biases)[..., 0]
 
     def probability(self, evidence: Evidence) -> float:
         """Odds that the motion is right, against none of the hypotheses being right, as a probability."""

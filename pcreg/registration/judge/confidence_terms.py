@@ -7,7 +7,6 @@ import numpy as np
 
 from pcreg.registration.judge.evidence import Evidence
 
-NEIGHBORHOOD_VOLUME = 26  # of what lies within 1 to 3 distances of a point, in that of what lies within 1
 MAX_THICKNESS = 20.0  # voxels
 
 
@@ -22,15 +21,14 @@ class ConfidenceTerm:
     def rejection_reason(self, evidence: Evidence) -> str:
         """The reason with the numbers of the evidence."""
         freedom = evidence.observability.free[0] if evidence.observability.free else "slide"
-        other_side = 1 - evidence.same_side_ratio
-        return self.reason.format(e=evidence, freedom=freedom, other_side=other_side)
+        return self.reason.format(e=evidence, freedom=freedom)
 
 
 FEW_INLIERS = "only {e.inliers} inliers of {e.matches} matches, no more than chance may explain"
 FLAT = (
     "the {e.inliers} inliers lie nearly in a plane, as those of two unrelated walls or of a mirror image do"
 )
-ASKEW = "the overlap is {e.overlap:.0%}, but the surfaces cross more than they cover each other"
+APART = "the overlap is {e.overlap:.0%}, but its surfaces lie {e.plane_rmse:.2f} voxels apart (RMS)"
 DISPUTED = (
     "free-space violation: {e.contradiction:.0%} of one cloud, in one piece, stands where the other sensor "
     "saw empty space"
@@ -38,31 +36,17 @@ DISPUTED = (
 MISPLACED = (
     "{e.curved_contradiction:.0%} of the edges and small objects of one cloud are displaced in the other"
 )
-BACKWARDS = (
-    "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
-    "laid onto its mirror image"
-)
-UNLIKE = "the overlap is {e.overlap:.0%}, but the descriptors of the points that touch differ"
 UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves little"
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )
-# More of each never makes a motion less likely. Logarithms, but for what is a mean over the overlap.
+# More of each never makes a motion less likely
 TERMS = (
     ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), FEW_INLIERS),
-    ConfidenceTerm(  # inliers over those that the density of near misses lets expect
-        "above_chance",
-        lambda e: np.log((e.inliers + 1) / (e.near_misses / NEIGHBORHOOD_VOLUME + 1)),
-        FEW_INLIERS,
-    ),
     ConfidenceTerm("thickness", lambda e: np.log(0.1 + min(e.inlier_thickness, MAX_THICKNESS)), FLAT),
-    ConfidenceTerm("normals", lambda e: e.normal_agreement, ASKEW),
-    ConfidenceTerm("planes", lambda e: -e.plane_rmse, ASKEW),
+    ConfidenceTerm("planes", lambda e: -e.plane_rmse, APART),
     ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), DISPUTED),
     ConfidenceTerm("curved", lambda e: -np.log(e.curved_contradiction), MISPLACED),
-    ConfidenceTerm("sides", lambda e: e.same_side_ratio, BACKWARDS),
-    ConfidenceTerm("descriptors", lambda e: e.agreement, UNLIKE),
-    ConfidenceTerm("overlap_descriptors", lambda e: e.overlap_agreement, UNLIKE),
     OBSERVABILITY,
 )
 

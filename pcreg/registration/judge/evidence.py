@@ -2,9 +2,8 @@
 
 Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
 from wrong. A wrong motion that was found through a handful of chance matches loses them once it has slid onto
-the nearest surfaces, so matches are counted after refinement. It puts things where the other sensor looked
-straight through. And it lays the front of a surface onto the back of another, which is how the mirror image
-of a room fits the room.
+the nearest surfaces, so matches are counted after refinement. And a wrong motion puts things where the other
+sensor looked straight through.
 """
 
 from collections.abc import Sequence
@@ -12,20 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import like, namespace, take, to_host
-from pcreg.geometry.se3 import dot, residuals
+from pcreg.arrays import like, namespace, take
+from pcreg.geometry.se3 import dot
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
 
-MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
-MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer they count as UNLIKE
-UNLIKE = 0.5  # cosine of normals, and residual in voxels, of surfaces laid on each other at random
+MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer these count as APART
+APART = 0.5  # voxels, between surfaces laid on each other at random
 CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
-NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counted
 
 
 @dataclass(frozen=True)
@@ -34,59 +30,48 @@ class Evidence:
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
-    near_misses: int  # of them, brought no closer than 1 and no further than 3 match distances
     inlier_thickness: float  # voxels, standard deviation of the inliers where they spread least
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
     plane_rmse: float  # voxels, of the overlap, from the planes through the other cloud's points
-    normal_agreement: float  # mean cosine of the normals that meet in the overlap, of either sign
-    agreement: float  # of descriptors, as pcreg.registration.estimation.agreement has it
-    overlap_agreement: float  # the same over the points of the overlap alone
     viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
     # Of what a sensor sees of the other cloud, shares that
     contradiction: float  # stand in one piece where it looked through, away from borders of what it saw
     curved_contradiction: float  # stand where it looked through or beside, of edges and small things
-    same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 
 
 def gather_evidence(
     source: DescribedCloud,
     target: DescribedCloud,
+    agree: np.ndarray,
     matched: np.ndarray,
-    agreement: DescriptorAgreement,
     refined: Refinement,
     free_space: FreeSpace,
     overlap: Overlap,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    `matched` (P, 2, 3) are the points of source and target that features match. `agreement` says how alike
-    the descriptors are of what touches, and `free_space` what stands where a sensor looked through. `overlap`
-    is that of the surfaces under this motion, within the distance of the refinement.
+    `matched` (P, 3) are the points of the target that features match, and `agree` (P,) those that the motion
+    brings together. `free_space` says what stands where a sensor looked through. `overlap` is that of the
+    surfaces under this motion, within the distance of the refinement.
     """
     T, voxel = refined.T_target_source, refined.distance
-    distances = residuals(T, matched[:, 0], matched[:, 1])
-    agree = distances < agreement.distance
-    of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
     sights = free_space.sights(T, overlap, curved)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
-        near_misses=int((distances < NEIGHBORHOOD * agreement.distance).sum() - agree.sum()),
-        inlier_thickness=_thickness(matched[agree, 1]) / voxel,
+        inlier_thickness=_thickness(matched[agree]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
-        agreement=of_cloud,
-        overlap_agreement=of_overlap,
+        plane_rmse=_plane_rmse(source, target, T, overlap, voxel),
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
         observability=observability(overlap.points, overlap.normals),
-        **_contact(source, target, T, overlap, voxel),
     )
 
 
@@ -96,28 +81,16 @@ def _share(counts: Sequence[tuple[float, float]]) -> float:
     return float(np.prod(shares) ** (1 / len(shares)))
 
 
-def _contact(
+def _plane_rmse(
     source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
-) -> dict[str, float]:
-    """The fields of the evidence about the surfaces in the overlap, of both ways together."""
-    xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
-    turned = source.normals @ like(T[:3, :3], source.normals).T
-    upright = take(turned, partners)
-    between = take(overlap.moved, partners) - take(target.surface, back)
-    offsets = xp.concat([overlap.offsets, dot(between, upright)]) / voxel
-    cosines = dot(take(turned, rows), overlap.normals), dot(upright, take(target.normals, back))
-    cosine = xp.concat(cosines)
-    parallel = xp.abs(cosine)
-    sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]
-    sums += [xp.sum(offsets**2), xp.sum(parallel)]
-    sums = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
-    same_side, sided, squares, total = sums
-    enough = len(offsets) >= MIN_TOUCHING
-    return {
-        "plane_rmse": (squares / len(offsets)) ** 0.5 if enough else UNLIKE,
-        "normal_agreement": total / len(offsets) if enough else UNLIKE,
-        "same_side_ratio": same_side / sided if sided else 1.0,
-    }
+) -> float:
+    """The field of the evidence, over both ways."""
+    _, rows, partners = overlap.target
+    normals = take(source.normals, partners) @ like(T[:3, :3], source.normals).T
+    back = dot(take(overlap.moved, partners) - take(target.surface, rows), normals)
+    xp = namespace(back)
+    offsets = xp.concat([overlap.offsets, back])
+    return float(xp.sqrt(xp.mean(offsets**2))) / voxel if len(offsets) >= MIN_TOUCHING else APART
 
 
 def _thickness(points: np.ndarray) -> float:

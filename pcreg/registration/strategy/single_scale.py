@@ -203,7 +203,7 @@ class SingleScaleRegistrar:
 
     def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Candidate]:
         """The candidates near motions (H, 4, 4)."""
-        source, target, matches, matched, agreement, free_space = pair
+        source, target, matches, matched, _, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
         surfaces, distance = (target.surface, target.normals), OVERLAP_DISTANCE_VOXELS * self.voxel
@@ -211,8 +211,8 @@ class SingleScaleRegistrar:
         for refined in refine(every_nth(source.surface, points), *surfaces, motions, distance, iterations):
             T = refined.T_target_source
             overlap = Overlap.of(source.surface, *surfaces, T, distance)
-            evidence = gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
             agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
+            evidence = gather_evidence(source, target, agree, matched[:, 1], refined, free_space, overlap)
             found.append(Candidate(refined, evidence, matches.rows[agree], overlap, briefly))
         return found
 

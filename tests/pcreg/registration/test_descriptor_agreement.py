@@ -32,7 +32,6 @@ def test_surfaces_that_touch_agree_under_the_right_motion_alone(clouds):
     assert of_turned < 0.2
     assert of_none < 0.2
     assert of_far == 0
-    assert agreement.of_cloud_and_overlap(MOTION)[0] == of_right
 
 
 @pytest.mark.parametrize("change", [lambda f: 7 * f, lambda f: f + 50.0])
