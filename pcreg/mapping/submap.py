@@ -1,7 +1,7 @@
 """Scans, and submaps: placed scans as one cloud, with which another scan is registered or verified.
 
 A wrong motion may bring two scans together without a contradiction. It seldom does so with a submap: free
-space and the matches of several scans then count.
+space, the sides of surfaces and the matches of several scans then count.
 """
 
 from collections.abc import Iterator, Sequence

@@ -25,6 +25,7 @@ def evidence(**changed: Any) -> Evidence:
         "free_space_violation": 0.01,
         "contradiction": 0.004,
         "curved_contradiction": 0.05,
+        "same_side_ratio": 0.99,
         "observability": FIRM,
     }
     return Evidence(**fields | changed)

@@ -24,7 +24,7 @@ MIN_LIKELY = 0.5  # confidence above which clouds are examined for being noise, 
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
 ACCEPT_CONFIDENCE = 0.95  # from which a registration needs no mirror test, and ends the search in a map
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
-# Of a motion by itself: of 1,294 above it, held out in the fit, one is wrong. So two are equally likely, as
+# Of a motion by itself: of 1,227 above it, held out in the fit, one is wrong. So two are equally likely, as
 # in a symmetric scene, however the last digits differ.
 MAX_PROBABILITY = 0.995
 MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing

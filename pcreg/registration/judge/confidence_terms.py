@@ -21,7 +21,8 @@ class ConfidenceTerm:
     def rejection_reason(self, evidence: Evidence) -> str:
         """The reason with the numbers of the evidence."""
         freedom = evidence.observability.free[0] if evidence.observability.free else "slide"
-        return self.reason.format(e=evidence, freedom=freedom)
+        other_side = 1 - evidence.same_side_ratio
+        return self.reason.format(e=evidence, freedom=freedom, other_side=other_side)
 
 
 FEW_INLIERS = "only {e.inliers} inliers of {e.matches} matches, no more than chance may explain"
@@ -36,6 +37,10 @@ DISPUTED = (
 MISPLACED = (
     "{e.curved_contradiction:.0%} of the edges and small objects of one cloud are displaced in the other"
 )
+BACKWARDS = (
+    "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
+    "laid onto its mirror image"
+)
 UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves little"
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
@@ -47,6 +52,7 @@ TERMS = (
     ConfidenceTerm("planes", lambda e: -e.plane_rmse, APART),
     ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), DISPUTED),
     ConfidenceTerm("curved", lambda e: -np.log(e.curved_contradiction), MISPLACED),
+    ConfidenceTerm("sides", lambda e: e.same_side_ratio, BACKWARDS),
     OBSERVABILITY,
 )
 

@@ -2,8 +2,9 @@
 
 Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
 from wrong. A wrong motion that was found through a handful of chance matches loses them once it has slid onto
-the nearest surfaces, so matches are counted after refinement. And a wrong motion puts things where the other
-sensor looked straight through.
+the nearest surfaces, so matches are counted after refinement. It puts things where the other sensor looked
+straight through. And it lays the front of a surface onto the back of another, which is how the mirror image
+of a room fits the room.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import like, namespace, take
+from pcreg.arrays import like, namespace, take, to_host
 from pcreg.geometry.se3 import dot
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.icp import Refinement
@@ -19,6 +20,7 @@ from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
 
+MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
 MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer these count as APART
 APART = 0.5  # voxels, between surfaces laid on each other at random
 CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
@@ -39,6 +41,7 @@ class Evidence:
     # Of what a sensor sees of the other cloud, shares that
     contradiction: float  # stand in one piece where it looked through, away from borders of what it saw
     curved_contradiction: float  # stand where it looked through or beside, of edges and small things
+    same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 
 
@@ -66,12 +69,12 @@ def gather_evidence(
         inlier_thickness=_thickness(matched[agree]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
-        plane_rmse=_plane_rmse(source, target, T, overlap, voxel),
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
         observability=observability(overlap.points, overlap.normals),
+        **_contact(source, target, T, overlap, voxel),
     )
 
 
@@ -81,16 +84,23 @@ def _share(counts: Sequence[tuple[float, float]]) -> float:
     return float(np.prod(shares) ** (1 / len(shares)))
 
 
-def _plane_rmse(
+def _contact(
     source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
-) -> float:
-    """The field of the evidence, over both ways."""
-    _, rows, partners = overlap.target
-    normals = take(source.normals, partners) @ like(T[:3, :3], source.normals).T
-    back = dot(take(overlap.moved, partners) - take(target.surface, rows), normals)
-    xp = namespace(back)
-    offsets = xp.concat([overlap.offsets, back])
-    return float(xp.sqrt(xp.mean(offsets**2))) / voxel if len(offsets) >= MIN_TOUCHING else APART
+) -> dict[str, float]:
+    """The fields of the evidence about the surfaces in the overlap, of both ways together."""
+    xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
+    turned = source.normals @ like(T[:3, :3], source.normals).T
+    upright = take(turned, partners)
+    between = take(overlap.moved, partners) - take(target.surface, back)
+    offsets = xp.concat([overlap.offsets, dot(between, upright)]) / voxel
+    cosine = xp.concat([dot(take(turned, rows), overlap.normals), dot(upright, take(target.normals, back))])
+    sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, xp.abs(cosine))]
+    sums = xp.stack([xp.asarray(each, dtype=xp.float64) for each in (*sums, xp.sum(offsets**2))])
+    same_side, sided, squares = to_host(sums).tolist()
+    return {
+        "plane_rmse": (squares / len(offsets)) ** 0.5 if len(offsets) >= MIN_TOUCHING else APART,
+        "same_side_ratio": same_side / sided if sided else 1.0,
+    }
 
 
 def _thickness(points: np.ndarray) -> float:

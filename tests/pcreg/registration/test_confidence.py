@@ -26,7 +26,7 @@ LITTLE = {
     "inliers": 20,
     "inlier_thickness": 4.0,
     "plane_rmse": 0.3,
-    "contradiction": 0.01,
+    "contradiction": 0.007,
     "curved_contradiction": 0.15,
 }
 
@@ -37,6 +37,7 @@ LITTLE = {
         ({"inliers": 4}, "only 4 inliers of"),
         ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of one cloud"),
         ({"curved_contradiction": 0.7}, "70% of the edges and small objects"),
+        ({"same_side_ratio": 0.0}, "other side"),
         ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
         ({"plane_rmse": 0.5}, "the overlap is 60%, but its surfaces lie 0.50 voxels apart"),

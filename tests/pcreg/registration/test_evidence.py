@@ -70,7 +70,7 @@ def test_tensors_give_the_same(places):
         found.append(
             ([*each.pop("observability").values()][:1], [*each.values()], uncertainty, free(motions))
         )
-    assert 0 < found[0][1][-2] < 1  # some contradicts
+    assert 0 < found[0][1][-3] < 1  # some contradicts
     assert found[0][3].max() > 0.1
     for here, there in zip(*found, strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-7, atol=1e-12)
@@ -82,10 +82,18 @@ def test_a_shape_speaks_for_itself():
     assert (found.matches, found.inliers) == (10, 4)
     assert found.inlier_thickness < 1e-6  # four points of a wall
     assert found.plane_rmse == 0
-    assert (found.overlap, found.free_space_violation) == (0.5, 0.0)
+    assert (found.overlap, found.free_space_violation, found.same_side_ratio) == (0.5, 0.0, 1.0)
     assert found.rmse == 0.02  # of the refinement, and so is the overlap
     assert found.observability.min_observability > 0.05
     assert found.observability.free == ()
+
+
+def test_a_surface_laid_on_its_back():
+    """The source saw the wall from behind: all of it is seen from opposite sides."""
+    points, normals = wall()
+    front, back = described(points[:1600], normals[:1600]), described(points[:1600], -normals[:1600])
+    assert about(front, front, np.eye(4)).same_side_ratio == 1.0
+    assert about(front, back, np.eye(4)).same_side_ratio == 0.0
 
 
 def test_things_in_free_space_count_in_both_directions():
@@ -111,4 +119,5 @@ def test_nothing_in_common_is_no_evidence():
     here = described(*wall())
     T = se3(np.eye(3), np.array([0, 0, 50.0]))
     found = about(here, here, T)
-    assert (found.plane_rmse, found.observability.min_observability) == (0.5, 0.0)
+    assert (found.same_side_ratio, found.observability.min_observability) == (1.0, 0.0)
+    assert found.plane_rmse == 0.5
