@@ -19,6 +19,7 @@ from pcreg.io.cloud import read_cloud
 from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.extras import load_open3d
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -123,8 +124,7 @@ class Kitti:
 
 def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
     """The motion (4, 4) that takes source (N, 3), already moved by T_target_source, onto target (M, 3)."""
-    import open3d
-
+    open3d = load_open3d()
     registration = open3d.pipelines.registration
     moved = transform(T_target_source, source[voxel_downsample(source, ICP["voxel"])])
     target = target[voxel_downsample(target, ICP["voxel"])]
@@ -145,6 +145,7 @@ def corrections(
     `cloud` reads the points of a scan. Raises InputError for records of other code, settings or starts, and
     OutputError if none can be written.
     """
+    load_open3d()  # refused before anything is read
     settings = ICP | {
         "code": code_fingerprint("arrays.py", "geometry", "io", "datasets/kitti.py"),
         "open3d": version(packages_distributions()["open3d"][0]),  # builds of Open3D differ in their name

@@ -63,7 +63,8 @@ def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[s
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
     if voxel := row.get("voxel") or setup.protocol.voxel:
         source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
-    _, _, camera = np.linalg.svd(target - target.mean(0), full_matrices=False)  # sees the widest side
+    centred = target - target.sum(0) / max(len(target), 1)
+    _, _, camera = np.linalg.svd(centred.T @ centred)  # sees the widest side
     camera[2] = np.cross(camera[0], camera[1])
 
     def picture(T: list[list[float]] | None) -> bytes | None:

@@ -1,6 +1,7 @@
 """The map of many scans: their poses, and the pairs on which these rest."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
+FILES = "poses.txt", "poses_kitti.txt", COLORED, VIEWED, "overview.png", "viewer.html"  # of each map
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,18 @@ class Map:
                 with replacing(paths[-1]) as temporary, temporary.open("wb") as file:
                     file.write(head.encode(errors="surrogateescape"))
                     np.savetxt(file, values, form)
+        _remove_from(Path(folder), self.count + 1)
         return paths
+
+
+def _remove_from(folder: Path, number: int) -> None:
+    """Remove the files of maps of an earlier run, from this number on, and their folders once empty."""
+    while (place := folder_of(folder, number)).is_dir():
+        for name in FILES:
+            (place / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it has other files
+            place.rmdir()
+        number += 1
 
 
 def folder_of(folder: Path, number: int) -> Path:

@@ -131,6 +131,8 @@ def run(
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are not a map; name two or more")
+    if len(set(paths)) < len(paths):
+        raise InputError(f"{max(paths, key=list(paths).count)}: is named twice; name each scan once")
     option = check_viewpoint(viewpoint)
     if sequence:
         small_gicp()  # refused before anything is read

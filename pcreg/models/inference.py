@@ -3,7 +3,6 @@
 The layers are those of pcreg.models.resunet, with the norms folded into the weights.
 """
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,8 +19,6 @@ from pcreg.kernels.cpu.pyramid import search_levels
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.weights_file import Architecture, StoredWeights
 from pcreg.runtime import parallel
-
-log = logging.getLogger(__name__)
 
 EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
 STATISTICS = ("weight", "bias", "running_mean", "running_var")  # tensors of a batch norm
@@ -85,7 +82,6 @@ class InferenceResUNet:
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
     ) -> Floats:
         """Describe points at one scale."""
-        log.info("describe: %d points, in cells of %g m", len(points), voxel)
         return self._forward(_geometry(points, viewpoints, replace(self.architecture, voxel=voxel)))
 
     def _forward(self, geometry: Geometry) -> Floats:

@@ -14,7 +14,7 @@ from pcreg.models import weights_file
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import KEY, Architecture, StoredWeights, read_weights
 from pcreg.runtime.device import ONE_THREAD
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 
 
@@ -43,8 +43,9 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     missing, damaged, or holds the weights of another network.
     """
     network, required = network_of(read_weights(path)), dict(required or {})
-    if voxel := required.pop("voxel", None):
-        network.architecture = dataclasses.replace(network.architecture, voxel=voxel)
+    if (voxel := required.pop("voxel", None)) is not None:
+        with refusing("model.voxel: {error}", ValueError):
+            network.architecture = dataclasses.replace(network.architecture, voxel=voxel)
     for field, found in dataclasses.asdict(network.architecture).items():
         value = required.get(field)
         value = tuple(value) if isinstance(value, list) else value

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import pairwise
+from glob import has_magic
+from itertools import chain, pairwise
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,8 @@ def pairs_of(listed: str, *more: str) -> list[Pair]:
     heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
     Raises InputError for what has no pairs.
     """
-    if more or Path(listed).suffix.lower() != ".csv":
+    is_list = Path(listed).suffix.lower() == ".csv" and (Path(listed).is_file() or not has_magic(listed))
+    if more or not is_list:
         return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more)))]
     try:
         text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
@@ -57,7 +60,7 @@ def pairs_of(listed: str, *more: str) -> list[Pair]:
             continue
         if len(names) < 2 or not all(names[:2]):
             raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
-        named[tuple(str(Path(listed).parent / name) for name in names[:2])] = None
+        named[tuple(str(Path(listed).parent / expanduser(name)) for name in names[:2])] = None
     if not named:
         raise InputError(f"{listed}: holds no pairs; write lines SOURCE,TARGET")
     return list(named)
@@ -108,7 +111,8 @@ def run(
     if todo:
         with executor_of(workers, registrar.device) as executor:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
-            files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
+            paths = dict.fromkeys(chain.from_iterable(todo))
+            files = [CloudFile(path, unit, columns, option) for path in paths]
             files = examined_files(executor, registrar, files)
             work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)

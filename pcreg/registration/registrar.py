@@ -127,7 +127,7 @@ class Registrar(Scales):
                 lambda a: replace(next(self.scales(a, b)), prior=prior),
                 lambda a: self._answer(a, b, seed, prior, diagnose),
             )
-        return in_source_units(found.of_clouds(enlarged, b))
+        return in_source_units(found.of_clouds(enlarged, b), a)
 
     def _answer(
         self, a: PreparedCloud, b: PreparedCloud, seed: int, prior: Prior, diagnose: bool

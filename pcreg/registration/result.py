@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from importlib import import_module
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ class Registration:
 
         Raises InputError if its folder is missing or cannot be written to.
         """
-        path = Path(path).expanduser()
+        path = Path(expanduser(path))
         if not path.parent.is_dir():
             raise InputError(f"{path}: no such folder; make it or name another")
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")

@@ -163,7 +163,7 @@ class Trainer:
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
                             self.scalars.hold(times, self.state.step)
                         self.state.batch += 1
-                    if self.state.step % self.checkpoint_every == 0:
+                    if batch is not None and self.state.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note=self._note)
                     asked = perf_counter()

@@ -103,7 +103,7 @@ def register_similarity(
     return replace(found, scale=best.scale, seconds=clock.seconds), best.enlarged
 
 
-def in_source_units(found: Registration) -> Registration:
+def in_source_units(found: Registration, source: PreparedCloud) -> Registration:
     """A registration of the enlarged source as one of the source as given, without its rigid covariance."""
     growth = enlargement(found.scale)
     viewpoint, other = found.viewpoints
@@ -114,6 +114,7 @@ def in_source_units(found: Registration) -> Registration:
         matched_points=found.matched_points / np.array([found.scale, 1.0])[:, None],
         viewpoints=(None if viewpoint is None else viewpoint / found.scale, other),
         covariance=None,
+        clouds=None if found.clouds is None else (source.cloud, found.clouds[1]),
     )
 
 

@@ -74,6 +74,13 @@ def test_a_browser_shows_all_of_it(page, width, tmp_path):
     assert seen == {"images": 9, "broken": 0, "tables": 18, "pairs": 4, "asked": 0, "overflow": 0}
 
 
+@pytest.mark.parametrize("points", [0, 1, 2])
+def test_a_cloud_of_hardly_a_point_is_shown(page, points):
+    dataset = Rooms()
+    dataset.rooms = {name: room[:points] for name, room in dataset.rooms.items()}
+    assert len(failures(page[1], SETUP, dataset, count=1)) == 1
+
+
 def test_recall_curve():
     found = recall_curve(np.array([0.1, 0.2, np.nan, 3.0]), np.array([0.1, 0.15, 5.0]))
     assert found.tolist() == [0, 0.25, 0.75]

@@ -153,5 +153,7 @@ def test_what_is_no_map_is_refused(places, tmp_path):
     damaged = str(places[0] / "x.ply")
     with pytest.raises(InputError, match="1 scans are not a map; name two or more"):
         mapping.run(Registrar(voxel=VOXEL), [damaged], tmp_path, workers=0)
+    with pytest.raises(InputError, match=r"x\.ply: is named twice"):
+        mapping.run(Registrar(voxel=VOXEL), ["y.ply", damaged, damaged], tmp_path, workers=0)
     with pytest.raises(InputError, match="1 of 2 scans can be used"):
         mapping.run(Registrar(voxel=VOXEL), [damaged, paths_of(places[0])[0]], tmp_path, workers=0)

@@ -40,6 +40,8 @@ def test_an_architecture_may_be_required(saved):
     required = {"voxel": 0.05, "encoder": [4, 4, 8, 8], "snap": None}
     assert load_weights(saved, required).architecture == network().architecture
     assert load_weights(saved, {"voxel": 0.3}).architecture.voxel == 0.3  # a network has no unit of length
+    with pytest.raises(InputError, match=r"model\.voxel: "):
+        load_weights(saved, {"voxel": 0.0})
     with pytest.raises(InputError, match=r"model.encoder=\(4, 4, 8, 16\): .* has \(4, 4, 8, 8\)"):
         load_weights(saved, {"encoder": [4, 4, 8, 16]})
 

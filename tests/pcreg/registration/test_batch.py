@@ -92,6 +92,15 @@ def test_a_heading_in_any_case(tmp_path, heading):
     assert batch.pairs_of(str(tmp_path / "pairs.csv")) == [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))]
 
 
+def test_a_pattern_of_clouds_and_a_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("scan_1.csv", "scan_2.csv", "pairs.csv"):
+        (tmp_path / name).write_text("~/scan_2.csv,scan_1.csv\n")
+    pair = str(tmp_path / "scan_2.csv"), str(tmp_path / "scan_1.csv")
+    for listed in ("scan_*.csv", "pairs.csv"):
+        assert batch.pairs_of(str(tmp_path / listed)) == [pair]
+
+
 @pytest.mark.parametrize(
     "text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe", "\xff\xfea\0,\0b\0\n\0"]
 )

@@ -55,11 +55,15 @@ def test_a_map_of_scans_with_viewpoints_says_from_where_each_point_was_seen(writ
     assert (np.abs(seen.points[:, 0] - scan - 0.5) <= 0.5 + 1e-6).all()
 
 
-def test_viewpoints_of_a_run_before_are_removed(written, tmp_path):
-    (tmp_path / "map.npz").touch()
+def test_files_of_a_run_before_are_removed(written, tmp_path):
+    for name in ("map_2/poses.txt", "map_3/viewer.html", "map_3/own.txt", "map.npz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
     found = Map(("a", "b"), ("", ""), np.tile(np.eye(4), (2, 1, 1)), np.ones(2, dtype=int), (), 0.05)
     write_map(tmp_path, found, lambda row: scan_of(5 + row), picture=False)
     assert not (tmp_path / "map.npz").exists()
+    assert not (tmp_path / "map_2").exists()
+    assert [path.name for path in (tmp_path / "map_3").iterdir()] == ["own.txt"]
 
 
 def test_the_page_has_scans_to_switch_and_edges_to_see(written):
