@@ -1,9 +1,10 @@
-"""Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
+"""Decisions by submaps: edges between parts of a map that are refuted, and maps that are joined.
 
 Where two places look alike, wrong edges confirm one another. So the parts of a map that sure edges hold
-together are verified against one another. Between two maps, hypotheses come from all pairs of their scans,
-registered or refused, and from scans of the smaller map that are searched in the other one. Under the
-likeliest, the scans of the smaller map that would touch the other one are verified there as a submap.
+together are verified against one another, after each round of pairs. Between two maps, hypotheses come from
+all pairs of their scans, registered or refused, and from scans of the smaller map that are searched in the
+other one. Under the likeliest, the scans of the smaller map that would touch the other one are verified there
+as a submap.
 """
 
 from collections import defaultdict
@@ -21,11 +22,13 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
-# Of a part of a map at its place in another: from the first on both are one, below the second they are apart.
-# A single edge between them, which no other one confirms, needs what any pair needs to be registered.
-MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE = 0.9, 0.5
+MIN_PART_CONFIDENCE = 0.9  # of a submap, from which on two parts are one
+MIN_HELD_CONFIDENCE = 0.65  # of a submap and the likeliest edge, on average, below which two parts are apart
 MAX_PASSES = 5  # larger maps decide more
+MAX_PLACES = 3  # verified between two maps
+MIN_CHANCE = 0.01  # confidence of a hypothesis about such a place
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
+OUTWEIGHED = "contradicts likelier pairs between the same parts of a map"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
 Joint = tuple[Motion, Registration]  # a place of one map in another, and the answer of a submap about it
 
@@ -40,8 +43,8 @@ class Consolidation:
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
-            changed = self._cut()
-            changed |= self._join(searching=False) or self._join(searching=True)
+            changed = self._join(searching=False) or self._join(searching=True)
+            changed |= self.cut()
             if not changed:
                 break
         for motion, answer in self.refused:
@@ -49,46 +52,56 @@ class Consolidation:
             if not {ends, ends[::-1]} & self.growing.edges.keys():
                 self.growing.replace_record(motion, answer, registered=False)
 
-    def _cut(self) -> bool:
-        """Drop the edges between two parts of a map if a submap refutes them; returns if there were any.
+    def cut(self) -> bool:
+        """Drop the edges between two parts of a map that submaps refute; returns if others than before.
 
         A part is what sure edges hold together. Two parts become one if a submap confirms their place, and
         then the others are verified again: the larger the parts, the more a submap says.
         """
-        growing, used = self.growing, self.growing.used()
-        held = [edge for edge in used if edge.sure]
+        growing = self.growing
+        edges = [edge for pair, edge in growing.edges.items() if pair not in growing.contradicted]
+        held = [edge for edge in edges if edge.sure]
         while True:
-            cuts = self._cuts(used, held)
-            sure = [cut for cut, answer in cuts if answer.confidence >= MIN_PART_CONFIDENCE]
+            refuted, places = self._between_parts(edges, held)
+            sure = [place for place, answer in places if answer.confidence >= MIN_PART_CONFIDENCE]
             if not sure:
                 break
             held += chain.from_iterable(sure)
-        refuted = {
-            (edge.source, edge.target): f"{SEVERED}: {answer.reason}"
-            for cut, answer in cuts
-            if answer.confidence < (MIN_HELD_CONFIDENCE if len(cut) > 1 else MIN_CONFIDENCE)
-            for edge in cut
-        }
-        growing.refuted |= refuted
+        for place, answer in places:
+            if (place[0].confidence + answer.confidence) / 2 < MIN_HELD_CONFIDENCE:
+                refuted |= {growing.pair_of(edge): f"{SEVERED}: {answer.reason}" for edge in place}
+        changed = refuted.keys() != growing.refuted.keys()
+        growing.refuted = refuted
         growing.solve()
-        return bool(refuted)
+        return changed
 
-    def _cuts(self, used: Sequence[Edge], held: Sequence[Edge]) -> list[tuple[list[Edge], Registration]]:
-        """The edges between each two parts, which those `held` hold together, and a submap's answer."""
+    def _between_parts(
+        self, edges: Sequence[Edge], held: Sequence[Edge]
+    ) -> tuple[dict[tuple[int, int], str], list[tuple[list[Edge], Registration]]]:
+        """Edges between parts, which those `held` hold together.
+
+        Returns:
+            The edges that others between the same parts outweigh, with the reason against each; and for each
+            two parts the other edges between them, likeliest first, with the answer of a submap.
+        """
         growing = self.growing
         part = components(len(growing.scans), held)
-        within = [edge for edge in used if part[edge.source] == part[edge.target]]
+        within = [edge for edge in edges if part[edge.source] == part[edge.target]]
         graph = solve(within, growing.probes, growing.voxel, growing.solved)
         placement = Placement(growing.scans, graph.poses, graph.component, within, growing.voxel)
-        cuts: dict[frozenset[int], list[Edge]] = defaultdict(list)
-        for edge in used:
-            if part[edge.source] != part[edge.target]:
-                cuts[frozenset(placement.ends(edge))].append(edge)
-        questions = placement.joints(max(cut, key=lambda edge: edge.confidence) for cut in cuts.values())
-        return [
-            (cuts[frozenset(placement.component[list(question.ends)].tolist())], answer)
-            for question, answer in self._ask(questions, "check")
-        ]
+        joining = [edge for edge in edges if part[edge.source] != part[edge.target]]
+        outweighed: dict[tuple[int, int], str] = {}
+        likeliest: dict[tuple[int, int], list[Motion]] = {}
+        for ends, motions in placement.between_maps(joining).items():
+            if placement.is_larger(*ends):
+                likeliest[ends], *others = placement.places(motions)
+                outweighed |= {growing.pair_of(each): OUTWEIGHED for each in chain.from_iterable(others)}
+        verified = []
+        for question, answer in self._ask(placement.joints(likeliest.values())):
+            source, target = placement.component[list(question.ends)].tolist()
+            own = [growing.edges[growing.pair_of(each)] for each in likeliest[source, target]]
+            verified.append((own, answer))
+        return outweighed, verified
 
     def _join(self, *, searching: bool) -> bool:
         """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
@@ -96,8 +109,8 @@ class Consolidation:
         placement = Placement(growing.scans, graph.poses, graph.component, growing.used(), growing.voxel)
         pairs = map_pairs(placement.component, growing.inliers)
         hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
-        motions = placement.between_maps(hypotheses)
-        likely = [motion for pair in pairs for motion in placement.likely(motions[pair])]
+        motions = placement.between_maps([each for each in hypotheses if each.confidence >= MIN_CHANCE])
+        likely = [place for pair in pairs for place in placement.places(motions[pair])[:MAX_PLACES]]
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
         for question, answer in self._ask(placement.joints(likely), "join"):
             motion = Motion(*question.ends, answer.T_target_source, answer.confidence)
@@ -112,8 +125,7 @@ class Consolidation:
                 continue
             for edge in edges[pair]:
                 if placement.contradicts(edge, best):
-                    ends = edge.source, edge.target
-                    growing.refuted[ends if ends in growing.edges else ends[::-1]] = CONTRADICTED
+                    growing.contradicted[growing.pair_of(edge)] = CONTRADICTED
             growing.replace_record(best, answer, registered=True)
             joined = True
         growing.solve()
@@ -129,9 +141,11 @@ class Consolidation:
             for T, confidence in hypotheses
         ]
 
-    def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Any]]:
-        """The questions with their answers; none is computed twice."""
+    def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
+        """The questions with their answers, and a bar if there are words; none is computed twice."""
         new = list({each.key: each for each in questions if each.key not in self.answers}.values())
-        found = progress(answered(self.executor, self.growing.context, new), words, len(new))
+        found = answered(self.executor, self.growing.context, new)
+        if words:
+            found = progress(found, words, len(new))
         self.answers |= {new[number].key: answer for number, answer in found}
         return [(question, self.answers[question.key]) for question in questions]

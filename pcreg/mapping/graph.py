@@ -20,7 +20,6 @@ from pcreg.geometry.se3 import inverse, rms_displacement, rotation_error, transl
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
-MIN_LONE_CONFIDENCE = 0.97  # of an edge between two maps that no other one confirms
 # Of edges that hold a part of a map together: the most that a pair has, if no other motion is likely. Of 48
 # simulated rooms at once none of 758 such edges is wrong, and 64 of 1,666 others, which confirm one another
 # where rooms look alike.
@@ -48,11 +47,6 @@ class Edge(Motion):
     # (6, 6), as by pcreg.registration.judge.covariance: in the frame of the source, rotation first
     covariance: np.ndarray = field(repr=False)
     verified: bool = False  # with the scans around both
-
-    @property
-    def certain(self) -> bool:
-        """True if the edge needs no other to confirm it."""
-        return self.verified or self.confidence >= MIN_LONE_CONFIDENCE
 
     @property
     def sure(self) -> bool:

@@ -1,7 +1,7 @@
 """A map while it grows: scans, records of pairs, and the pose graph."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -11,7 +11,6 @@ from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.odometry import steps
-from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import (
     PARTNER_ROUNDS,
     Values,
@@ -40,7 +39,6 @@ MAX_PAIRS_PER_SCAN = 5
 # one or two scans 10 of 74 did, where it expected 4.
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
-UNCONFIRMED = "no other pair between these maps confirms it, and its confidence is too low for that"
 
 
 def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
@@ -59,36 +57,18 @@ class GrowingMap:
         self.inliers: Values = {}  # matches that agree, of the screened pairs
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
         self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
-        self.refuted: dict[tuple[int, int], str] = {}  # the reasons against dropped edges
-        self.alone: set[tuple[int, int]] = set()  # edges that count once another one agrees
+        self.refuted: dict[tuple[int, int], str] = {}  # reasons against edges between parts, as these are now
+        self.contradicted: dict[tuple[int, int], str] = {}  # reasons against edges: joints of maps say else
         self.solved: dict[Any, Any] = {}
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def solve(self) -> None:
         """Solve the pose graph of the edges that nothing refutes."""
-        self.alone = self._joining_alone()
         self.graph = solve(self._standing(), self.probes, self.voxel, self.solved)
 
     def _standing(self) -> list[Edge]:
-        left_out = self.alone | self.refuted.keys()
+        left_out = self.refuted.keys() | self.contradicted.keys()
         return [edge for pair, edge in self.edges.items() if pair not in left_out]
-
-    def _joining_alone(self) -> set[tuple[int, int]]:
-        """Edges between two maps that are not certain, and that no other edge between these maps agrees with.
-
-        Of many places, wrong edges would join most into one graph, which takes minutes to solve.
-        """
-        placement = Placement(self.scans, self.graph.poses, self.graph.component, (), self.voxel)
-        found = set()
-        for pairs in self._joining(pair for pair in self.edges if pair not in self.refuted).values():
-            edges = [self.edges[pair] for pair in pairs]
-            first = placement.ends(edges[0])
-            motions = [edge if placement.ends(edge) == first else edge.inverted() for edge in edges]
-            for pair, edge, motion in zip(pairs, edges, motions, strict=True):
-                agreeing = sum(not placement.contradicts(motion, other) for other in motions)
-                if agreeing == 1 and not edge.certain:
-                    found.add(pair)
-        return found
 
     def _joining(self, pairs: Iterable[tuple[int, int]]) -> dict[frozenset[int], list[tuple[int, int]]]:
         """Group the pairs whose scans lie in two maps of three scans or more by these maps."""
@@ -99,6 +79,11 @@ class GrowingMap:
             if len(maps) == 2 and sizes[list(maps)].min() >= MIN_MAP_SCANS:
                 found[maps].append(pair)
         return found
+
+    def pair_of(self, motion: Motion) -> tuple[int, int]:
+        """The registered pair between the scans of a motion, in the order on record."""
+        ends = motion.source, motion.target
+        return ends if ends in self.edges else ends[::-1]
 
     def used(self) -> list[Edge]:
         """The edges on which the poses rest."""
@@ -113,14 +98,14 @@ class GrowingMap:
                 self._add_record(n, n - 1, record)
         self.solve()
 
-    def register(self, executor: Executor | None) -> None:
-        """Screen pairs and register the most promising ones."""
+    def register(self, executor: Executor | None, verify: Callable[[], object]) -> None:
+        """Screen pairs and register the most promising ones; `verify` what they join after each round."""
         keypoints = [scan.keypoints for scan in self.scans]
         self.keypoints = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
         self._compare(executor, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
             self._compare(executor, partners_of_partners(len(keypoints), self.inliers))
-        for _ in progress(self._rounds(executor), "register", self._pairs_left()):
+        for _ in progress(self._rounds(executor, verify), "register", self._pairs_left()):
             pass
 
     def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
@@ -129,12 +114,12 @@ class GrowingMap:
         for pair, count in progress(screened, "screen", len(pairs)):
             self.inliers[pair] = self.inliers[pair[::-1]] = count
 
-    def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
+    def _rounds(self, executor: Executor | None, verify: Callable[[], object]) -> Iterator[tuple[int, int]]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
         while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
             yield from self._answered(executor, chosen)
-            self.solve()
+            verify()
 
     def _proposed(self, count: int) -> list[tuple[int, int]]:
         """Up to `count` pairs without a record to register next."""
@@ -152,7 +137,7 @@ class GrowingMap:
 
         They are 0 between two maps that are not compared; see `map_pairs`.
         """
-        refused = self._joining(pair for pair, record in self.answers.items() if not record["registered"])
+        refused = self._joining(self.answers.keys() - self.edges.keys())
         compared = map(frozenset, map_pairs(self.graph.component, self.inliers))
         factors = dict.fromkeys(self._joining(pairs), 0.0)
         factors |= {maps: REFUSAL_FACTOR ** len(refused.get(maps, ())) for maps in compared}
@@ -204,7 +189,7 @@ class GrowingMap:
     def replace_record(self, motion: Motion, answer: Registration, *, registered: bool) -> None:
         """Replace the record of a pair by the answer about the submaps around its scans."""
         source, target = motion.source, motion.target
-        for kept in (self.answers, self.edges, self.refuted):
+        for kept in (self.answers, self.edges, self.refuted, self.contradicted):
             kept.pop((source, target), None)
             kept.pop((target, source), None)
         if registered:
@@ -234,7 +219,7 @@ class GrowingMap:
             first, place = self.scans[firsts[own]].frame, row_of[self.paths[row]]
             T_map_scan[place] = between_given(local[row], self.scans[row].frame, first)
             numbers[place] = number[own]
-        reasons = self.refuted | dict.fromkeys(self.alone, UNCONFIRMED)
+        reasons = self.refuted | self.contradicted
         reasons |= {
             (edge.source, edge.target): reason
             for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)

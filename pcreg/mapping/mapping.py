@@ -154,8 +154,9 @@ def run(
         growing = GrowingMap(context, [scans[path] for path in used], records)
         if sequence:
             growing.follow()
-        growing.register(executor)
-        Consolidation(growing, executor).run()
+        consolidation = Consolidation(growing, executor)
+        growing.register(executor, consolidation.cut)
+        consolidation.run()
     return growing.result(paths, errors)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from pcreg.geometry.se3 import inverse, rms_displacement
+from pcreg.geometry.se3 import inverse, procrustes, rms_displacement, transform
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Edge, Motion, symmetric
 from pcreg.mapping.submap import Question, Scan, Submap, most_overlapping, overlaps
 from pcreg.runtime import cached_property
@@ -16,8 +16,6 @@ MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
 MAX_NEAR = 12  # scans around either end of a motion of which those are chosen that touch others
 MAX_SEARCHED = 4  # scans of a map that are searched in another
-MAX_MOTIONS = 3  # verified between two maps
-MIN_MOTION_CONFIDENCE = 0.01  # of a hypothesis that is verified
 
 
 @dataclass(frozen=True)
@@ -66,32 +64,34 @@ class Placement:
             found[self.ends(motion)].append(motion)
         return found
 
+    def is_larger(self, one: int, other: int) -> bool:
+        """True if the first of two maps has more scans, or as many and comes first."""
+        return (len(self.members[one]), other) > (len(self.members[other]), one)
+
     def ends(self, motion: Motion) -> tuple[int, int]:
         """The maps of source and target."""
         return int(self.component[motion.source]), int(self.component[motion.target])
 
-    def likely(self, motions: Sequence[Motion]) -> list[Motion]:
-        """Up to three motions to verify: the likeliest of each place, places by the sum of confidences."""
+    def places(self, motions: Sequence[Motion]) -> list[list[Motion]]:
+        """Motions between two maps by the place they agree on, likeliest first, by the sum of confidences."""
         places: list[list[Motion]] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
-            if motion.confidence < MIN_MOTION_CONFIDENCE:
-                break
             same = next((place for place in places if self._alike(motion, place[0])), None)
             same.append(motion) if same else places.append([motion])
-        places.sort(key=lambda place: -sum(motion.confidence for motion in place))
-        return [place[0] for place in places[:MAX_MOTIONS]]
+        return sorted(places, key=lambda place: -sum(motion.confidence for motion in place))
 
-    def joints(self, motions: Iterable[Motion]) -> list[Question]:
-        """Questions whether scans of one map, as a submap, lie in another as the motions say."""
-        return [question for motion in motions if (question := self._joint(motion))]
+    def joints(self, places: Iterable[Sequence[Motion]]) -> list[Question]:
+        """Questions whether scans of one map, as a submap, lie at places in another: motions that agree."""
+        return [question for place in places if (question := self._joint(place))]
 
-    def _joint(self, motion: Motion) -> Question | None:
+    def _joint(self, place: Sequence[Motion]) -> Question | None:
         """A question about the scan that would overlap most, and those around it; None without overlap."""
+        motion = place[0]
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (motion.source, motion.target)
         )
-        T = self._between(motion)
+        T = self._mean(place)
         poses = np.concatenate([T @ self.poses[own], self.poses[there]])
         scans = [self.scans[row] for row in own + there]
         found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
@@ -102,8 +102,8 @@ class Placement:
         if not target:
             return None
         source = [own[nearest], *self.around(own[nearest])]
-        place = inverse(self.poses[target[0]]) @ T @ self.poses[source[0]]
-        return Question(Submap.of(source, self.poses), Submap.of(target, self.poses), place)
+        at = inverse(self.poses[target[0]]) @ T @ self.poses[source[0]]
+        return Question(Submap.of(source, self.poses), Submap.of(target, self.poses), at)
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
         """True for motions between the same maps that put one of them in different places."""
@@ -113,6 +113,13 @@ class Placement:
         """True for motions that put the map of their sources in about the same place."""
         moved = [self._between(each) @ self.poses[one.source] for each in (one, other)]
         return rms_displacement(self.scans[one.source].probes, *moved) < MAX_CLOSURE_VOXELS * self.voxel
+
+    def _mean(self, place: Sequence[Motion]) -> np.ndarray:
+        """Mean (4, 4) of motions between two maps that agree, by where they move the first one's scan."""
+        scan = place[0].source
+        points = transform(self.poses[scan], self.scans[scan].probes)
+        moved = [transform(self._between(motion), points) for motion in place]
+        return procrustes(points, np.average(moved, axis=0, weights=[motion.confidence for motion in place]))
 
     def _between(self, motion: Motion) -> np.ndarray:
         """Motion (4, 4) of the source's map into that of the target, by that of one pair."""

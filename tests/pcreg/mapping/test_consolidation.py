@@ -7,12 +7,13 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform, translation_error
 from pcreg.mapping import consolidation
-from pcreg.mapping.consolidation import SEVERED, Consolidation
+from pcreg.mapping.consolidation import CONTRADICTED, OUTWEIGHED, SEVERED, Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
 from tests.pcreg.mapping.test_overlap import corner, scan
 
 N = 7
+PAIRS = ((4, 3), (5, 2))  # between the two maps
 TURNED = se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([1.0, 0, 0]))
 
 
@@ -73,13 +74,13 @@ def oracle(poses, confidence=0.9, *, credulous=False):
     return answered
 
 
-def test_two_maps_are_joined_by_edges_that_agree(growing, poses):
-    add(growing, measured(poses, 4, 3, confidence=0.9), edge(0, 5, TURNED, confidence=0.9))
-    growing.solve()
-    assert growing.alone == {(4, 3), (0, 5)}
-    add(growing, measured(poses, 2, 6, confidence=0.9))
-    growing.solve()
-    assert growing.alone == {(0, 5)}
+def test_of_two_places_between_parts_the_likelier_counts(growing, poses, monkeypatch):
+    """Two edges that agree outweigh one of more confidence."""
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.8))
+    add(growing, *(measured(poses, *pair, confidence=0.9) for pair in PAIRS))
+    add(growing, edge(0, 5, TURNED, confidence=0.98))
+    assert Consolidation(growing, None).cut()
+    assert growing.refuted == {(0, 5): OUTWEIGHED}
     assert not growing.graph.component.any()
 
 
@@ -114,23 +115,23 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
 def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses, monkeypatch, right):
     """Two edges of less confidence agree with each other, as those of two places that look alike do."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses))
-    place, pairs = np.eye(4) if right else TURNED, ((4, 3), (5, 2))
-    add(growing, *(edge(a, b, inverse(poses[b]) @ place @ poses[a], confidence=0.95) for a, b in pairs))
+    place = np.eye(4) if right else TURNED
+    add(growing, *(edge(a, b, inverse(poses[b]) @ place @ poses[a], confidence=0.95) for a, b in PAIRS))
     growing.solve()
     assert growing.graph.component.tolist() == [0] * N
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if right else 1] * 3]
-    assert growing.refuted == ({} if right else dict.fromkeys(pairs, f"{SEVERED}: because"))
+    assert growing.refuted == ({} if right else dict.fromkeys(PAIRS, f"{SEVERED}: because"))
 
 
-@pytest.mark.parametrize("pairs", [[(4, 3)], [(4, 3), (5, 2)]])
-def test_a_single_edge_between_two_parts_needs_as_much_as_a_pair(growing, poses, monkeypatch, pairs):
-    """Two edges that agree are kept with a confidence of 0.6."""
-    monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.6))
-    add(growing, *(measured(poses, *pair, confidence=0.98) for pair in pairs))
-    growing.solve()
-    Consolidation(growing, None).run()
-    assert growing.graph.component.tolist() == [0, 0, 0, 0, *[len(pairs) == 1] * 3]
+@pytest.mark.parametrize(
+    ("own", "answer", "kept"), [(0.98, 0.4, True), (0.98, 0.3, False), (0.75, 0.5, False)]
+)
+def test_an_edge_and_a_submap_decide_together(growing, poses, monkeypatch, own, answer, kept):
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, answer))
+    add(growing, measured(poses, 4, 3, confidence=own))
+    assert Consolidation(growing, None).cut() != kept
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if kept else 1] * 3]
 
 
 def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
@@ -161,7 +162,7 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     growing.solve()
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0] * N
-    assert growing.refuted == {(5, 2): "contradicts pairs that the scans around them confirm"}
+    assert growing.contradicted == {(5, 2): CONTRADICTED}
     (joint,) = [each for each in growing.edges.values() if each.verified]
     assert joint.source in (4, 5, 6)
     assert joint.target in (0, 1, 2, 3)
