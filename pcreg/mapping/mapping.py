@@ -34,6 +34,9 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 # A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
 # sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
 FACING, MIN_FACING_SCANS = 0.95, 0.6
+# From which on submaps decide after each round, and not at the end alone, when they know most: among many
+# places wrong pairs join most scans into one graph, which takes minutes to solve
+MANY_SCANS = 500
 
 
 def register_all(
@@ -155,7 +158,7 @@ def run(
         if sequence:
             growing.follow()
         consolidation = Consolidation(growing, executor)
-        growing.register(executor, consolidation.cut)
+        growing.register(executor, consolidation.cut if len(used) > MANY_SCANS else growing.solve)
         consolidation.run()
     return growing.result(paths, errors)
 
