@@ -1,4 +1,5 @@
 # make demo   two scans of a simulated room, registered, with a picture
+# make setup  all that users and developers need, in .venv
 # make test   lint, format and tests, of types, imports and the wheel too
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error

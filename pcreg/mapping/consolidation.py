@@ -1,10 +1,10 @@
 """Decisions by submaps: edges between parts of a map that are refuted, and maps that are joined.
 
 Where two places look alike, wrong edges confirm one another. So the parts of a map that sure edges hold
-together are verified against one another, after each round of pairs. Between two maps, hypotheses come from
-all pairs of their scans, registered or refused, and from scans of the smaller map that are searched in the
-other one. Under the likeliest, the scans of the smaller map that would touch the other one are verified there
-as a submap.
+together are verified against one another, of many scans after each round of pairs, too. Between two maps,
+hypotheses come from all pairs of their scans, registered or refused, and from scans of the smaller map that
+are searched in the other one. Under the likeliest, the scans of the smaller map that would touch the other
+one are verified there as a submap.
 """
 
 from collections import defaultdict
@@ -53,7 +53,7 @@ class Consolidation:
                 self.growing.replace_record(motion, answer, registered=False)
 
     def cut(self) -> bool:
-        """Drop the edges between two parts of a map that submaps refute; returns if others than before.
+        """Drop the edges between two parts of a map that submaps refute; returns True if others than before.
 
         A part is what sure edges hold together. Two parts become one if a submap confirms their place, and
         then the others are verified again: the larger the parts, the more a submap says.

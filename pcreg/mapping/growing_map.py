@@ -98,14 +98,14 @@ class GrowingMap:
                 self._add_record(n, n - 1, record)
         self.solve()
 
-    def register(self, executor: Executor | None, verify: Callable[[], object]) -> None:
-        """Screen pairs and register the most promising ones; `verify` what they join after each round."""
+    def register(self, executor: Executor | None, after_round: Callable[[], object]) -> None:
+        """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
         self.keypoints = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
         self._compare(executor, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
             self._compare(executor, partners_of_partners(len(keypoints), self.inliers))
-        for _ in progress(self._rounds(executor, verify), "register", self._pairs_left()):
+        for _ in progress(self._rounds(executor, after_round), "register", self._pairs_left()):
             pass
 
     def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
@@ -114,12 +114,14 @@ class GrowingMap:
         for pair, count in progress(screened, "screen", len(pairs)):
             self.inliers[pair] = self.inliers[pair[::-1]] = count
 
-    def _rounds(self, executor: Executor | None, verify: Callable[[], object]) -> Iterator[tuple[int, int]]:
+    def _rounds(
+        self, executor: Executor | None, after_round: Callable[[], object]
+    ) -> Iterator[tuple[int, int]]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
         while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
             yield from self._answered(executor, chosen)
-            verify()
+            after_round()
 
     def _proposed(self, count: int) -> list[tuple[int, int]]:
         """Up to `count` pairs without a record to register next."""

@@ -1,6 +1,7 @@
 """The whole way, from files to maps."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.io.cloud import write_ply
 from pcreg.mapping import growing_map, mapping
+from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.stored import CloudFile
@@ -69,6 +71,19 @@ def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
     for edge in found.edges:
         assert edge.used == (not edge.unused_because)
         assert not edge.used or found.number[edge.source] == found.number[edge.target]
+
+
+def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_path, monkeypatch):
+    found, _, out = mapped
+    cut, calls = Consolidation.cut, []
+    for few in (0, 1):
+        folder = shutil.copytree(out, tmp_path / str(few))
+        monkeypatch.setattr(mapping, "MANY_SCANS", 5 + few)  # six scans can be used
+        with monkeypatch.context() as patched:
+            patched.setattr(Consolidation, "cut", lambda self, few=few: calls.append(few) or cut(self))
+            again = mapping.run(Registrar(voxel=VOXEL), paths_of(places[0]), folder, workers=0)
+        assert again.number.tolist() == found.number.tolist()
+    assert calls.count(0) > calls.count(1) > 0
 
 
 def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp_path, monkeypatch):
