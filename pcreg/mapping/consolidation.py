@@ -96,10 +96,8 @@ class Consolidation:
             if placement.is_larger(*ends):
                 likeliest[ends], *others = placement.places(motions)
                 outweighed |= {growing.pair_of(each): OUTWEIGHED for each in chain.from_iterable(others)}
-        # Of two scans alone a submap says no more than their pair
-        asked = [place for ends, place in likeliest.items() if len(placement.members[ends[0]]) > 1]
         verified = []
-        for question, answer in self._ask(placement.joints(asked)):
+        for question, answer in self._ask(placement.joints(likeliest.values())):
             source, target = placement.component[list(question.ends)].tolist()
             own = [growing.edges[growing.pair_of(each)] for each in likeliest[source, target]]
             verified.append((own, answer))
