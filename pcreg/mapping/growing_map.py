@@ -34,9 +34,9 @@ from pcreg.runtime.workers import map_unordered
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or half of the scans
 MIN_ROUND = 0.02  # pairs per scan in a round: fewer are not worth solving all poses again
 MAX_PAIRS_PER_SCAN = 5
-# Two maps with so many scans each are joined by edges that agree, and refused pairs make others between them
-# unlikely: after a refusal 2 of 71 simulated pairs registered where the screening expected 31. With a map of
-# one or two scans 10 of 74 did, where it expected 4.
+# Between two maps with so many scans each, a refused pair makes others unlikely: after a refusal 2 of 71
+# simulated pairs registered where the screening expected 31. With a map of one or two scans 10 of 74 did,
+# where it expected 4.
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 
