@@ -15,6 +15,7 @@ from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
+GRAPH = "graph.json"
 FILES = "poses.txt", "poses_kitti.txt", COLORED, VIEWED, "overview.png", "viewer.html"  # of each map
 
 
@@ -137,7 +138,8 @@ class Map:
         Raises:
             OutputError: a file cannot be written.
         """
-        paths = [Path(folder) / "graph.json"]
+        paths = [Path(folder) / GRAPH]
+        again = paths[0].is_file()
         write_text(paths[0], json.dumps(self.to_dict(), indent=1) + "\n")
         for number in range(1, self.count + 1):
             rows, own = self.scans(number), folder_of(Path(folder), number)
@@ -150,13 +152,16 @@ class Map:
                 with replacing(paths[-1]) as temporary, temporary.open("wb") as file:
                     file.write(head.encode(errors="surrogateescape"))
                     np.savetxt(file, values, form)
-        _remove_from(Path(folder), self.count + 1)
+        if again:
+            _remove_from(Path(folder), self.count + 1)
         return paths
 
 
 def _remove_from(folder: Path, number: int) -> None:
     """Remove the files of maps of an earlier run, from this number on, and their folders once empty."""
     while (place := folder_of(folder, number)).is_dir():
+        if number > 1 and (place / GRAPH).exists():  # the folder of another run
+            break
         for name in FILES:
             (place / name).unlink(missing_ok=True)
         with suppress(OSError):  # it has other files

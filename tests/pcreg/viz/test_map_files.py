@@ -56,7 +56,11 @@ def test_a_map_of_scans_with_viewpoints_says_from_where_each_point_was_seen(writ
 
 
 def test_files_of_a_run_before_are_removed(written, tmp_path):
-    for name in ("map_2/poses.txt", "map_3/viewer.html", "map_3/own.txt", "map.npz"):
+    """Other files stay, as do other runs in folders of such a name, and a folder that was no map."""
+    earlier = "graph.json", "map_2/poses.txt", "map_3/viewer.html", "map_3/own.txt", "map.npz"
+    other = "map_4/graph.json", "map_4/poses.txt", "none/map_2/poses.txt"
+    (tmp_path / "none").mkdir()
+    for name in (*earlier, *other):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = Map(("a", "b"), ("", ""), np.tile(np.eye(4), (2, 1, 1)), np.ones(2, dtype=int), (), 0.05)
@@ -64,6 +68,8 @@ def test_files_of_a_run_before_are_removed(written, tmp_path):
     assert not (tmp_path / "map.npz").exists()
     assert not (tmp_path / "map_2").exists()
     assert [path.name for path in (tmp_path / "map_3").iterdir()] == ["own.txt"]
+    found.save(tmp_path / "none")
+    assert all((tmp_path / name).exists() for name in other)
 
 
 def test_the_page_has_scans_to_switch_and_edges_to_see(written):
