@@ -56,12 +56,6 @@ class LocalFrame:
         return se3(np.eye(3), -self.corner)
 
 
-def local_points(points: Array, frame: LocalFrame, is_mirrored: bool) -> Array:
-    """Points (..., 3) of the given frame in a local one, or with the first axis of that flipped."""
-    local = frame.local(points)
-    return local * like(MIRROR, local) if is_mirrored else local
-
-
 def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
     """A motion (4, 4) between two local frames, taken to the frames that were given."""
     T: np.ndarray = target.T_given_local @ T_target_source @ source.T_local_given

@@ -14,7 +14,7 @@ from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption
-from pcreg.registration.clouds.local_frame import LocalFrame, local_points
+from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import (
     DescribedCloud,
     DownsampledCloud,
@@ -44,12 +44,10 @@ class PreparedCloud:
         option: ViewpointOption = "auto",
         name: str | None = None,
         *,
-        is_mirrored: bool = False,
         device: str = "cpu",
     ) -> None:
         """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`."""
-        self.cloud, self.option, self.name, self.is_mirrored = cloud, option, name, is_mirrored
-        self.device = device
+        self.cloud, self.option, self.name, self.device = cloud, option, name, device
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 
     @cached_property
@@ -69,7 +67,7 @@ class PreparedCloud:
         return self._local_points()
 
     def _local_points(self) -> Array:
-        return local_points(to_device(self.cloud.points, self.device), self.frame, self.is_mirrored)
+        return self.frame.local(to_device(self.cloud.points, self.device))
 
     def load(self) -> None:
         """Find the local frame now and, if they are kept, compute the points."""
@@ -101,7 +99,7 @@ class PreparedCloud:
         """Stated viewpoint in the local frame."""
         if self.stated is None:
             return None
-        position = local_points(self.stated, self.frame, self.is_mirrored)
+        position = self.frame.local(self.stated)
         return Viewpoint(position if position.ndim == 1 else to_device(position, self.device), known=True)
 
     @cached_property
@@ -125,17 +123,12 @@ class PreparedCloud:
         """Extent of the middle of the cloud in metres; InputError as for `sample`."""
         return self.sample.extent
 
-    @cached_property
-    def mirrored(self) -> "PreparedCloud":
-        """Cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
-        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, device=self.device)
-
     def enlarged(self, factor: float) -> "PreparedCloud":
         """Multiply all coordinates, and those of a stated viewpoint, by a factor."""
         option = self.option if isinstance(self.option, str) else np.asarray(self.option) * factor
         viewpoint = None if self.cloud.viewpoint is None else self.cloud.viewpoint * factor
         cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
-        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, device=self.device)
+        return PreparedCloud(cloud, option, self.name, device=self.device)
 
     def at(
         self, descriptor: Descriptor, decided: Viewpoint | None = None, *, twice: bool = False

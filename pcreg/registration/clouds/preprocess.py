@@ -52,11 +52,6 @@ class DescribedCloud(Description):
         """Viewpoint that the cloud was described with."""
         return Viewpoint(self.viewpoint, bool(self.viewpoint_known))
 
-    def mirrored(self) -> "DescribedCloud":
-        """Flip the first axis of a cloud whose descriptor is invariant to reflection."""
-        rows = {name: getattr(self, name) for name in ("points", "surface", "normals", "viewpoint")}
-        return replace(self, **{name: value * like(MIRROR, value) for name, value in rows.items()})
-
 
 def downsample(
     points: Array, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None
@@ -120,12 +115,27 @@ def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedClo
     Surface and keypoints are two samples of the same cloud. A feature depends on which points stand for the
     cells around it, a mean of two less so. The mean is scaled to the length of the first feature.
     """
-    xp, corner = namespace(cloud.surface), like(box(cloud.surface)[0], cloud.surface)
-    viewpoints = xp.zeros_like(cloud.surface) + like(cloud.viewpoint, cloud.surface) - corner
-    again = descriptor.describe(cloud.surface - corner, viewpoints)
-    total = cloud.features + again.features[Index(again.points + corner).query(cloud.points)[1]]
+    xp = namespace(cloud.surface)
+    total = cloud.features + _surface_features(cloud, descriptor)
     length, of_total = (xp.linalg.vector_norm(each, axis=1) for each in (cloud.features, total))
     return replace(cloud, features=total * (length / xp.where(of_total > 0, of_total, 1))[:, None])
+
+
+def mirrored(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:
+    """Flip the first axis, and describe the surface again if features depend on the reflection."""
+    rows = {name: getattr(cloud, name) for name in ("points", "surface", "normals", "viewpoint")}
+    flipped = replace(cloud, **{name: value * like(MIRROR, value) for name, value in rows.items()})
+    if descriptor.reflection_invariant:
+        return flipped
+    return replace(flipped, features=_surface_features(flipped, descriptor))
+
+
+def _surface_features(cloud: DescribedCloud, descriptor: Descriptor) -> Array:
+    """Describe the surface: for each described point (M, 3) the features (M, C) of the nearest point."""
+    corner = like(box(cloud.surface)[0], cloud.surface)
+    viewpoints = namespace(corner).zeros_like(cloud.surface) + like(cloud.viewpoint, corner) - corner
+    again = descriptor.describe(cloud.surface - corner, viewpoints)
+    return again.features[Index(again.points + corner).query(cloud.points)[1]]
 
 
 def downsample_and_filter(points: Array, voxel: float, origin: np.ndarray) -> Array:

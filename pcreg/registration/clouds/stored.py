@@ -64,9 +64,9 @@ STORED = [field.name for field in fields(DescribedCloud)]
 class StoredCloud(PreparedCloud):
     """A cloud of a file, read when its points are needed, with descriptions in a folder."""
 
-    def __init__(self, file: CloudFile, folder: Path, device: str, *, is_mirrored: bool = False) -> None:
+    def __init__(self, file: CloudFile, folder: Path, device: str) -> None:
         self.file, self.name, self.option = file, file.path, file.viewpoint
-        self.folder, self.is_mirrored, self.device = folder, is_mirrored, device
+        self.folder, self.device = folder, device
         self._described = {}
         # In place of what the points are read for
         self.frame, self.stated, self.notes = file.frame, file.stated, file.notes
@@ -76,10 +76,6 @@ class StoredCloud(PreparedCloud):
     @cached_property
     def cloud(self) -> Cloud:
         return self.file.read()
-
-    @cached_property
-    def mirrored(self) -> "StoredCloud":
-        return StoredCloud(self.file, self.folder, self.device, is_mirrored=True)
 
     def load(self) -> None:
         """Do nothing: with the descriptions of the cloud its points may not be needed."""
@@ -100,7 +96,7 @@ class StoredCloud(PreparedCloud):
         file = self.file
         option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
-            *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
+            *(os.path.abspath(file.path), file.state, file.units, file.columns),
             *(option, estimated and (*estimated.position.tolist(), estimated.known)),
             *(descriptor.fingerprint, descriptor.device, descriptor.voxel, twice),
             code_fingerprint(*REGISTERING),

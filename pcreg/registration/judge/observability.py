@@ -11,7 +11,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pcreg.arrays import Array, namespace, to_host
-from pcreg.geometry.se3 import cross
 from pcreg.registration.estimation.icp import plane_rows
 
 MIN_OBSERVABILITY = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
@@ -49,7 +48,7 @@ def observability(points: Array, normals: Array) -> Observability:
         return Observability(0.0, ())
     xp = namespace(points)
     arms = points - xp.mean(points, axis=0)
-    turning = cross(arms, normals)  # speed along the normals of a turn about each axis
+    turning = plane_rows(arms, normals)[:, :3]  # speed along the normals of a turn about each axis
     products = [normals.T @ normals, turning.T @ normals, turning.T @ turning, arms.T @ arms]
     slides, both, turns, spread = to_host(xp.stack(products)) / len(points)
     turns = turns - both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T

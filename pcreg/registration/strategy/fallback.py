@@ -3,17 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pcreg.arrays import like
-from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud, mirrored
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE, MIN_CONFIDENCE
 from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, OutputError, attempted
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import Clock
 
 # Confidence of a refusal below which another try cannot help: of 700 simulated pairs refused with less, by
@@ -64,17 +62,17 @@ def answer_at_scales(
 
     def mirror_test() -> float:
         testing = Clock()
-        confidence = mirror_confidence(first, source, a, b, seed)
+        confidence = mirror_confidence(first, a, b, seed)
         testing.lap("mirror_test")
         clock.add(testing.seconds)
         return confidence
 
     if found.registered:
-        mirrored = mirror_test() if found.confidence < ACCEPT_CONFIDENCE else 0.0
-        if found.confidence >= mirrored:
+        in_mirror = mirror_test() if found.confidence < ACCEPT_CONFIDENCE else 0.0
+        if found.confidence >= in_mirror:
             return replace(found, notes=diagnostics.notes_if_registered(found, a, b))
         reason = "the clouds fit better if one is mirrored"
-        return found.refused(1 - mirrored, reason, notes=(diagnostics.MIRRORED,))
+        return found.refused(1 - in_mirror, reason, notes=(diagnostics.MIRRORED,))
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
 
@@ -157,27 +155,9 @@ def _at_another_scale(
 
 
 def mirror_confidence(
-    scale: SingleScaleRegistrar,
-    source: PreparedCloud,
-    described: DescribedCloud,
-    target: DescribedCloud,
-    seed: int,
+    scale: SingleScaleRegistrar, source: DescribedCloud, target: DescribedCloud, seed: int
 ) -> float:
-    """The confidence in one motion of the source, `described` as it is, with its first axis flipped."""
-    flipped, _ = attempted(lambda: _mirrored(scale, source, described))
-    if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
-        return 0.0
+    """The confidence in one motion of the source with its first axis flipped."""
+    flipped = mirrored(source, scale.descriptor)
     # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
     return replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed).confidence
-
-
-def _mirrored(
-    scale: SingleScaleRegistrar, source: PreparedCloud, described: DescribedCloud
-) -> DescribedCloud:
-    if scale.descriptor.reflection_invariant:
-        return described.mirrored()
-    seen_from = described.seen_from
-    position = seen_from.position
-    return source.mirrored.at(
-        scale.descriptor, replace(seen_from, position=position * like(MIRROR, position))
-    )

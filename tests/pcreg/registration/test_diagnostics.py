@@ -51,8 +51,8 @@ def test_a_mirrored_source_is_found_out(room, descriptor):
     """Of descriptors that see no difference the features serve again, of others they are computed anew."""
     scale = SingleScaleRegistrar(descriptor)
     for mirror, found in ((MIRROR, True), (1.0, False)):
-        source = PreparedCloud(Cloud(room.source * mirror), "sensor")
+        source = PreparedCloud(Cloud(room.source * mirror), "sensor").at(scale.descriptor)
         target = PreparedCloud(Cloud(room.target), "sensor").at(scale.descriptor)
-        confidence = mirror_confidence(scale, source, source.at(scale.descriptor), target, seed=0)
+        confidence = mirror_confidence(scale, source, target, seed=0)
         assert (confidence > 0.8) is found
         assert (confidence < 0.2) is not found
