@@ -63,13 +63,13 @@ class Pyramid:
         down = [triplets(each, level + 1, level, Symmetry.NONE) for level, each in enumerate(onto)]
         return Pyramid(levels, torch.from_numpy(stem), same, down, *_grouped(levels, groups))
 
-    def groups(self, level: int) -> list[PointBatch]:
-        """The points of a level, each group of clouds by itself."""
-        batch = self.levels[level]
-        points, lengths = self.row_groups[level].split(batch.points), self.cloud_groups.split(batch.lengths)
+    def groups(self) -> list[PointBatch]:
+        """The points of the finest level, each group of clouds by itself."""
+        batch, rows = self.levels[0], self.row_groups[0]
+        points, lengths = rows.split(batch.points), self.cloud_groups.split(batch.lengths)
         if batch.viewpoints is None:
             return list(map(PointBatch, points, lengths))
-        return list(map(PointBatch, points, lengths, self.row_groups[level].split(batch.viewpoints)))
+        return list(map(PointBatch, points, lengths, rows.split(batch.viewpoints)))
 
 
 def search_at_once(

@@ -11,20 +11,6 @@ def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
     return tensor.to(device)
 
 
-class Fetched:
-    """A tensor on its way to the CPU. Reading it waits for the copy, and for nothing launched later."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor.to("cpu", non_blocking=True)
-        self._there = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
-
-    def tolist(self) -> list:
-        """The values, once they have arrived."""
-        if self._there is not None:
-            self._there.synchronize()
-        return self._tensor.tolist()
-
-
 def aligned(tensor: Tensor) -> Tensor:
     """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
     tensor = tensor.contiguous()

@@ -57,7 +57,7 @@ class InfoNCE:
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
         anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
-        starts, ends = batch.pyramid.groups(0)
+        starts, ends = batch.pyramid.groups()
         # A match has one place: that of its target.
         sources = self._samples(source, anchors, ends, partners)
         targets = self._samples(target, partners, ends, partners)

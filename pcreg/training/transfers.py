@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
-from pcreg.kernels.transfer import Fetched
 from pcreg.runtime.errors import InputError
 
 END = object()  # of the batches of an epoch
@@ -57,10 +56,14 @@ class Outcome:
         """Begin to fetch the scalars of a step; the device is not waited for."""
         self.step, self.batch, self.learning_rate = step, batch, learning_rate
         self.parts = tuple(loss)  # `total` among them
-        self.values = Fetched(torch.stack([*loss.values(), gradient]).detach())
+        values = torch.stack([*loss.values(), gradient]).detach()
+        self.values = values.to("cpu", non_blocking=True)
+        self.arrival = torch.cuda.current_stream(values.device).record_event() if values.is_cuda else None
 
     def read(self) -> dict[str, float]:
         """Wait for the step; InputError if its loss or gradient is not finite."""
+        if self.arrival is not None:
+            self.arrival.synchronize()
         *values, norm = self.values.tolist()
         parts = {f"loss/{part}": value for part, value in zip(self.parts, values, strict=True)}
         for name, value in (("loss", parts["loss/total"]), ("gradient", norm)):

@@ -37,7 +37,7 @@ def test_a_sample_is_thinned_and_its_matches_are_true():
 def test_batches_number_rows_over_all_their_clouds():
     batch = next(batches().epoch(0)).to("cpu")
     assert len(batch.names) == 2
-    source, target = batch.pyramid.groups(0)
+    source, target = batch.pyramid.groups()
     first_source = source.lengths[0]
     second = batch.matches[batch.matches[:, 0] >= first_source]
     assert 0 < len(second) < len(batch.matches)

@@ -17,7 +17,6 @@ from pcreg.datasets.collate import Collate, TrainingBatch, can_share, load
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
-from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 
@@ -29,8 +28,8 @@ TURNS = 2  # batch n draws from every second scene, so that two workers in turn 
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With a worker a process of its own makes them while the training goes on, on the same device or another;
-    two take turns. Several processes of one training (`rank` of `ranks`) see different scenes.
+    With a worker a process of its own makes them while the training goes on, on the same device; two take
+    turns. Several processes of one training (`ranks`) see different scenes.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class Endless:
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
         workers: int = 0,  # 0: none; two are all that are used
-        device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
@@ -65,11 +63,6 @@ class Endless:
         self.pool, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
         self.max_relative_rotation, self.rotation_warmup = max_relative_rotation, rotation_warmup
         self.workers, self.ranks = workers, ranks
-        self.device = ranks.device if device is None else choose_device(device)
-        if ranks.device == "cpu" != self.device:
-            raise InputError(
-                f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
-            )
         self.collate = Collate(geometry, preparation.scales)
         self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
@@ -125,7 +118,7 @@ class Endless:
         for index in scenes:
             if index not in self._scenes:
                 scene = index * self.ranks.count + self.ranks.rank
-                recording = self.record(self.seed, scene, self.device)
+                recording = self.record(self.seed, scene, self.ranks.device)
                 voxel = self.preparation.voxel
                 self._scenes[index] = ScenePairs.of(recording, voxel, self.minimum_overlap)
         return scenes
@@ -152,10 +145,10 @@ class _Stream(IterableDataset):
         if worker is None:
             yield from map(self.batches.make, itertools.count(self.first))
             return
-        device = self.batches.device
+        device = self.batches.ranks.device
         if (index := torch.device(device).index) is not None:
             torch.cuda.set_device(index)  # nothing on the GPU of another process
-        stays = device == self.batches.ranks.device and can_share(device)
+        stays = can_share(device)
         for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
             yield batch if batch is None or stays else batch.moved("cpu")

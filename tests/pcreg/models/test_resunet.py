@@ -106,7 +106,7 @@ def test_groups_of_clouds_have_norms_of_their_own():
     together, apart = network, copy.deepcopy(network)
     both = Pyramid.build(PointBatch.from_clouds(clouds), SMALL, (1, 2))
     each = [Pyramid.build(PointBatch.from_clouds(side), SMALL) for side in (clouds[:1], clouds[1:])]
-    for side, points in zip(each, both.groups(0), strict=True):
+    for side, points in zip(each, both.groups(), strict=True):
         assert torch.equal(side.levels[0].points, points.points)
         assert torch.equal(side.levels[0].lengths, points.lengths)
     weights = torch.randn(600, 8)

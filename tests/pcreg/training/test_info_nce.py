@@ -14,7 +14,7 @@ def batch(points, lengths, matches):
     return SimpleNamespace(
         names=["a"] * len(lengths),
         matches=torch.tensor(matches),
-        pyramid=SimpleNamespace(groups=lambda level: [clouds, clouds]),  # the same on both sides
+        pyramid=SimpleNamespace(groups=lambda: [clouds, clouds]),  # the same on both sides
         geometry=PyramidConfig(voxel=1.0),
     )
 
