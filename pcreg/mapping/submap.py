@@ -141,7 +141,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Ans
         whole.append(fused(described, submap.poses, context.voxel).on(descriptor.device))
     scale = replace(scale, prior=work.prior.between(*corners))
     if question.T_target_source is None:
-        found, model = scale.candidates(*whole, seed=work.seed), ConfidenceModel.shipped()
+        found, model = scale.hypotheses(*whole, seed=work.seed), ConfidenceModel.shipped()
         return [(each.refined.T_target_source, model.probability(each.evidence)) for each in found]
     return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * context.voxel)
 

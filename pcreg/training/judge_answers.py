@@ -154,17 +154,17 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
         return None
     if question.kind == "slid":
         T = between_local(question.start, source_frame, target_frame)
-        found = [scale.candidate(source, target, T)]
+        found = [scale.hypothesis(source, target, T)]
     else:
-        found = scale.all_candidates(source, target)
+        found = scale.all_hypotheses(source, target)
     values = np.full((MAX_RANKED, len(TERMS)), np.nan, dtype=np.float32)
     bounded, right = np.zeros((2, MAX_RANKED), dtype=bool)
     place = np.arange(MAX_RANKED)
-    for n, candidate in enumerate(found):
-        T = candidate.refined.T_target_source
+    for n, hypothesis in enumerate(found):
+        T = hypothesis.refined.T_target_source
         same = (m for m in range(n) if scale.is_same(source, T, found[m].refined.T_target_source))
         place[n] = next(same, n)
-        values[n], bounded[n] = values_of(candidate.evidence), proves_little(candidate.evidence)
+        values[n], bounded[n] = values_of(hypothesis.evidence), proves_little(hypothesis.evidence)
         T_given = between_given(T, source_frame, target_frame)
         right[n] = is_right(T_given, question.T_target_source, dataset.outdoor)
     return dataset.name, question.kind, values, bounded, place, right

@@ -21,7 +21,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 MAX_QUERIES = 1_000
 MAX_KEYPOINTS = 5_000
 MIN_MATCHES = 4
-MATCH_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
+KEYPOINT_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
     points, partners = mutual_matches(source, target)
     if len(points) < MIN_MATCHES:
         return 0
-    distance = MATCH_DISTANCE_VOXELS * source.voxel
+    distance = KEYPOINT_DISTANCE_VOXELS * source.voxel
     motions = consistent_motions(points, partners, distance, prior).astype(np.float32)
     return int(agreeing(motions, points, partners, distance).sum(1).max(initial=0))
 

@@ -26,7 +26,7 @@ from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_obs
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import (
-    MATCH_DISTANCE_VOXELS,
+    KEYPOINT_DISTANCE_VOXELS,
     MIN_MATCHES,
     Keypoints,
     agreeing,
@@ -141,7 +141,7 @@ def proposed_scales(
         points, partners = mutual_matches(here, there)
         if len(points) < MIN_MATCHES:
             return None
-        distance = MATCH_DISTANCE_VOXELS * at.voxel
+        distance = KEYPOINT_DISTANCE_VOXELS * at.voxel
         fits = [_fit(points, partners, float(factor), distance, at.prior) for factor in ENLARGEMENTS]
         factor, most = max(fits, key=lambda fit: fit[1])
         return ProposedScale(size * factor, most)

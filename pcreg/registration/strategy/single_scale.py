@@ -30,17 +30,17 @@ log = logging.getLogger(__name__)
 MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
 OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
-FIRST_HYPOTHESES = 2  # of the ranking, tried before all others
+FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
 # Share of its probability that a full refinement must keep. So 133 of 216 simulated pairs are right, else 130
 MIN_KEPT_PROBABILITY = 0.5
-MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
+MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
 )
 
 
-class Candidate(NamedTuple):
+class Hypothesis(NamedTuple):
     """A refined motion and the evidence about it."""
 
     refined: Refinement
@@ -69,7 +69,7 @@ class SingleScaleRegistrar:
     """
 
     descriptor: Descriptor
-    sure: float = 0.9  # probability of one of the first hypotheses from which no others are tried
+    sure: float = 0.9  # probability of one of the first motions from which no others are tried
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
 
@@ -88,7 +88,7 @@ class SingleScaleRegistrar:
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
         clock = Clock()
-        found = self.candidates(source, target, seed=seed, clock=clock)
+        found = self.hypotheses(source, target, seed=seed, clock=clock)
         return self._with_verdict(found, source, target, clock)
 
     def assess(
@@ -96,28 +96,29 @@ class SingleScaleRegistrar:
     ) -> Registration:
         """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
         clock = Clock()
-        candidate = self.candidate(source, target, T_target_source, clock)
+        hypothesis = self.hypothesis(source, target, T_target_source, clock)
         clock.lap("refine")
-        return self._with_verdict([candidate], source, target, clock)
+        return self._with_verdict([hypothesis], source, target, clock)
 
-    def candidate(
+    def hypothesis(
         self, source: DescribedCloud, target: DescribedCloud, T: np.ndarray, clock: Clock | None = None
-    ) -> Candidate:
+    ) -> Hypothesis:
         """A motion (4, 4) found elsewhere, refined, with the evidence about it."""
         (found,) = self._refined(self._compared(source, target, clock or Clock()), T[None])
         return found
 
-    def candidates(
+    def hypotheses(
         self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
-    ) -> list[Candidate]:
-        """The candidate motions between described clouds, most likely first, at least one.
+    ) -> list[Hypothesis]:
+        """The hypotheses about a pair, most likely first, at least one.
 
-        The first two hypotheses are refined briefly, and unless one of them is `sure`, all others. Whichever
-        is then most likely is refined fully, and stays as it is where that makes it less than half as likely.
+        The two motions that rank first are refined briefly, and unless one of them is `sure`, all others.
+        Whichever is then most likely is refined fully, and stays as it is where that makes it less than half
+        as likely.
         """
         clock = clock or Clock()
         pair = self._compared(source, target, clock)
-        first, others = np.split(self._hypotheses(pair, seed), [FIRST_HYPOTHESES])
+        first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
         clock.lap("estimate")
         found = self._aligned(pair, first, briefly=True)
         if max(map(self._probability, found)) < self.sure:
@@ -129,10 +130,10 @@ class SingleScaleRegistrar:
         clock.lap("refine")
         return found
 
-    def all_candidates(self, source: DescribedCloud, target: DescribedCloud) -> list[Candidate]:
-        """A candidate for each hypothesis, in their order, the first ones refined fully."""
+    def all_hypotheses(self, source: DescribedCloud, target: DescribedCloud) -> list[Hypothesis]:
+        """The hypothesis that each proposed motion becomes, in their order, the first ones refined fully."""
         pair = self._compared(source, target, Clock())
-        first, others = np.split(self._hypotheses(pair, seed=0), [FIRST_HYPOTHESES])
+        first, others = np.split(self._proposed(pair, seed=0), [FIRST_MOTIONS])
         return self._aligned(pair, first, briefly=False) + self._aligned(pair, others, briefly=True)
 
     def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
@@ -181,7 +182,7 @@ class SingleScaleRegistrar:
             FreeSpace(source.surface, target.surface, margin, viewpoints),
         )
 
-    def _hypotheses(self, pair: _Pair, seed: int) -> np.ndarray:
+    def _proposed(self, pair: _Pair, seed: int) -> np.ndarray:
         """The motions (H, 4, 4) that the matches propose, H >= 1, the most promising first."""
         source, target = pair.source, pair.target
         found = ransac(
@@ -197,12 +198,12 @@ class SingleScaleRegistrar:
         )
         return found.hypotheses
 
-    def _aligned(self, pair: _Pair, hypotheses: np.ndarray, *, briefly: bool) -> list[Candidate]:
-        """The candidates near hypotheses (H, 4, 4), aligned by descriptors first."""
-        return self._refined(pair, pair.agreement.refine(hypotheses), briefly=briefly)
+    def _aligned(self, pair: _Pair, motions: np.ndarray, *, briefly: bool) -> list[Hypothesis]:
+        """The hypotheses near motions (H, 4, 4), aligned by descriptors first."""
+        return self._refined(pair, pair.agreement.refine(motions), briefly=briefly)
 
-    def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Candidate]:
-        """The candidates near motions (H, 4, 4)."""
+    def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Hypothesis]:
+        """The hypotheses near motions (H, 4, 4)."""
         source, target, matches, matched, _, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
@@ -213,31 +214,31 @@ class SingleScaleRegistrar:
             overlap = Overlap.of(source.surface, *surfaces, T, distance)
             agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
             evidence = gather_evidence(source, target, agree, matched[:, 1], refined, free_space, overlap)
-            found.append(Candidate(refined, evidence, matches.rows[agree], overlap, briefly))
+            found.append(Hypothesis(refined, evidence, matches.rows[agree], overlap, briefly))
         return found
 
-    def _finished(self, pair: _Pair, brief: Candidate) -> Candidate:
-        """The candidate refined fully, or as it is where that halves its probability, as with bent scans."""
+    def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
+        """The hypothesis refined fully, or as it is where that halves its probability, as with bent scans."""
         (full,) = self._refined(pair, brief.refined.T_target_source[None])
         has_slid = self._probability(full) < MIN_KEPT_PROBABILITY * self._probability(brief)
         return brief._replace(briefly=False) if has_slid else full
 
-    def _probability(self, candidate: Candidate) -> float:
-        return ConfidenceModel.shipped().probability(candidate.evidence)
+    def _probability(self, hypothesis: Hypothesis) -> float:
+        return ConfidenceModel.shipped().probability(hypothesis.evidence)
 
-    def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
-        """The candidates, most likely first, without those that put the source where a likelier one does."""
-        distinct: list[Candidate] = []
-        for candidate in sorted(found, key=lambda each: -self._probability(each)):
-            T = candidate.refined.T_target_source
+    def _distinct(self, found: list[Hypothesis], source: DescribedCloud) -> list[Hypothesis]:
+        """The hypotheses, most likely first, without those that put the source where a likelier one does."""
+        distinct: list[Hypothesis] = []
+        for hypothesis in sorted(found, key=lambda each: -self._probability(each)):
+            T = hypothesis.refined.T_target_source
             if not any(self.is_same(source, T, other.refined.T_target_source) for other in distinct):
-                distinct.append(candidate)
+                distinct.append(hypothesis)
         return distinct
 
     def _with_verdict(
-        self, found: list[Candidate], source: DescribedCloud, target: DescribedCloud, clock: Clock
+        self, found: list[Hypothesis], source: DescribedCloud, target: DescribedCloud, clock: Clock
     ) -> Registration:
-        """The first of the candidates with the verdict on it; the others are its alternatives."""
+        """The first of the hypotheses with the verdict on it; the others are its alternatives."""
         best, *alternatives = found
         verdict = ConfidenceModel.shipped().verdict(
             best.evidence, [alternative.evidence for alternative in alternatives]
