@@ -3,6 +3,7 @@
 The type of a setting is that of a parameter of what its section builds, or that of its default value.
 """
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ from pcreg.runtime.errors import InputError, first_line, refusing
 CONFIGS = Path(str(files("pcreg.configs")))
 OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
+PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*)")
 COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type or bounds.
 TYPES = {
@@ -38,7 +40,7 @@ TYPES = {
     },
     "train": {
         **{"name": str, "weights": str | None, "scales": list[float], "ema": float},
-        "positive_radius": pydantic.NonNegativeFloat,
+        "positive_radius": pydantic.PositiveFloat,
         "interpolation": Annotated[float, pydantic.Field(ge=0, lt=1)],
         **dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt),
         **dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt),
@@ -58,6 +60,7 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
         return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
 
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        overrides = [_quoted(each) for each in overrides]
         groups = [each for each in overrides if OWN.match(each) or is_group(each)]
         base = _composed(name, groups)
         cfg = _composed(name, overrides, flat(base))
@@ -70,6 +73,14 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     except OmegaConfBaseException as error:
         raise InputError(f"{error.full_key}: {first_line(error)}; --help shows every key") from error
     return cfg
+
+
+def _quoted(override: str) -> str:
+    """Quote a path, in whose blanks, brackets and letters with accents Hydra would see its own grammar."""
+    path = PATH.fullmatch(override)
+    if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
+        return override
+    return '{}"{}"'.format(path[1], os.path.expanduser(path[2]).replace('"', r"\""))
 
 
 def _choices(group: str, overrides: list[str]) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -44,10 +45,10 @@ def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> i
 
 def map_file(path: Path) -> Path:
     """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # Path.is_dir raises where one may not search
         return path
     for name in (VIEWED, COLORED):
-        if (path / name).is_file():
+        if os.path.isfile(path / name):
             return path / name
     raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
 
@@ -70,9 +71,8 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
         print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
     count = sum(record.get("registered", False) for record in located)
     print(f"{count} of {len(located)} scans found\n")
-    print(
-        tabulate([_line(record) for record in located], headers=["scan", "verdict", "x", "y", "z", "reason"])
-    )
+    headers = ["scan", "verdict", "x", "y", "z", "reason"]
+    print(tabulate([_line(record) for record in located], headers, disable_numparse=True))
     write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
     print(f"written: {options.out / 'located.json'}")
     return all(record.get("registered") for record in located)

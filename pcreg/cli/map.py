@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -57,27 +58,31 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
     options = parser.parse_args(arguments)
     if options.out is parser.get_default("out"):
-        maps = (Path(name) for name in options.scans if Path(name, "graph.json").is_file())
+        maps = (Path(name) for name in options.scans if os.path.isfile(Path(name, "graph.json")))
         options.out = next(maps, options.out)
     return shared.run(options, _run)
 
 
 def scans_of(name: str) -> list[str]:
-    """The scans of a map by its folder; another name or pattern by itself."""
-    if not (graph := Path(name, "graph.json")).is_file():
+    """The scans of a map by its folder, as seen from here; another name or pattern by itself."""
+    if not os.path.isfile(graph := Path(name, "graph.json")):
         return [name]
     with refusing(f"{graph}: is damaged; name the scans", OSError, ValueError, KeyError, TypeError):
-        return [scan["name"] for scan in json.loads(graph.read_text())["scans"]]
+        content = json.loads(graph.read_text())
+        names, there = [scan["name"] for scan in content["scans"]], content["working_folder"]
+    return names if there == os.getcwd() else [os.path.join(there, name) for name in names]
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Map the files and write the result; whether all are in one map."""
     from pcreg.mapping import mapping
+    from pcreg.mapping.map import COLORED, VIEWED
     from pcreg.viz.map_files import write_map
 
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
     paths = files_of([scan for name in options.scans for scan in scans_of(name)])
+    shared.keep(paths, options.out / COLORED, options.out / VIEWED)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}

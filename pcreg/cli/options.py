@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -49,7 +49,7 @@ def add_options(
     have a unit each, and `json` says what --json prints.
     """
     add = parser.add_argument
-    add("--out", type=Path, metavar="DIR", default=Path(out), help="default: %(default)s")
+    add("--out", type=_folder, metavar="DIR", default=Path(out), help="default: %(default)s")
     voxel = f"spacing of the points that are kept, metres; other lengths follow it (default: {voxel})"
     add("--voxel", type=float, help=voxel)
     several: dict[str, Any] = {"action": "append"} if len(units) > 1 else {"default": "m"}
@@ -75,6 +75,10 @@ def add_options(
     add("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     add("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
     add_flags(parser)
+
+
+def _folder(text: str) -> Path:
+    return Path(os.path.expanduser(text))
 
 
 def viewpoint(text: str) -> ViewpointOption:
@@ -137,6 +141,13 @@ def check(options: argparse.Namespace) -> None:
     if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
     check_folder(options.out)
+
+
+def keep(files: Iterable[str | Path], *written: Path) -> None:
+    """Raise InputError if one of the files, which are read, would be overwritten."""
+    for file in files:
+        if os.path.realpath(file) in map(os.path.realpath, written):
+            raise InputError(f"{file}: would be overwritten; name another folder with --out")
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:

@@ -26,7 +26,8 @@ def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> 
     parser = parser_of(program, __doc__)
     parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
     parser.add_argument("name", type=Path, help="path of both files, without suffix")
-    parser.add_argument("--which", default="best", choices=["best", "last"], help="weights (default: best)")
+    which = "of its weights; mixed are those that a fine-tuning interpolated (default: best)"
+    parser.add_argument("--which", default="best", choices=["best", "last", "mixed"], help=which)
     parser.add_argument("--data", help="training data and their licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of `pcreg evaluate`")
     options = parser.parse_args(arguments)
@@ -37,17 +38,22 @@ def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> 
 
 def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> int:
     """Write both files, or none; returns 0."""
+    if not name.name:
+        raise InputError(f"{name}: is a folder; name both files, without suffix")
     trained = load_weights(training / f"{which}.safetensors")
-    with replacing(name.with_suffix(".safetensors")) as temporary:
+    path = name.with_name(f"{name.name.removesuffix('.safetensors')}.safetensors")
+    with replacing(path) as temporary:
         save_weights(temporary, trained, half=True)
         rounded = load_weights(temporary)
-        text = _card(temporary, rounded, training, data, measured)
-        write_text(name.with_suffix(".md"), text.replace(temporary.name, f"{name.name}.safetensors"))
+        text = _card(temporary, rounded, training, data, measured, before=fingerprint(trained))
+    write_text(path.with_suffix(".md"), text.replace(temporary.name, path.name))
     return 0
 
 
-def _card(weights: Path, network: ResUNet, training: Path, data: str | None, folders: list[Path]) -> str:
-    """Markdown about the file `weights`: network, training data, and measured figures."""
+def _card(
+    weights: Path, network: ResUNet, training: Path, data: str | None, folders: list[Path], *, before: str
+) -> str:
+    """Markdown about the file `weights`, whose checksum was `before`: network, data and measured figures."""
     settings = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
     record = OmegaConf.select(trained, "batches.record.path")
@@ -63,6 +69,7 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, fol
         record=record,
         sha_256=hashlib.sha256(weights.read_bytes()).hexdigest(),
         checksum=fingerprint(network),
+        before=before,
         measured="\n\n".join(tables).strip() or "Nothing yet.",
         name=trained.name,
         start=OmegaConf.select(trained, "weights"),

@@ -26,7 +26,7 @@ from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.models.weights_file import Architecture
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import locked, write_text
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall
@@ -89,6 +89,9 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     with locked(folder, "give this one an out= of its own") if ranks.first else nullcontext():
         if cfg.resume and trainer.resume() and ranks.first:
             print(f"resuming {folder} at epoch {trainer.state.epoch}, batch {trainer.state.batch}")
+        if trainer.state.epoch > cfg.epochs:
+            done = f"{folder} has trained for {trainer.state.epoch}"
+            raise InputError(f"epochs={cfg.epochs}: {done}; give as many or more, or another out=")
         if ranks.first:
             write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg))
 
@@ -128,9 +131,9 @@ def preparation_of(cfg: DictConfig, architecture: Architecture) -> Preparation:
 def optimizer_of(cfg: DictConfig, parameters: Iterable[Any], device: str) -> torch.optim.Optimizer:
     """The optimizer; on a GPU a step is one kernel, if torch has one for it."""
     make = instantiate(cfg.optimizer, _partial_=True)
-    if device != "cpu" and "fused" in signature(make).parameters:
-        return make(parameters, fused=True)
-    return make(parameters)
+    fused = {"fused": True} if device != "cpu" and "fused" in signature(make).parameters else {}
+    with refusing("optimizer: these settings cannot be used ({error}); change them", ValueError):
+        return make(parameters, **fused)
 
 
 def _network(cfg: DictConfig) -> ResUNet:

@@ -43,7 +43,7 @@ class Augmentation:
             raise InputError(
                 f"augment.scale={list(self.scale)}: give a range [low, high] with 0 < low <= high"
             )
-        if self.jitter < 0:
+        if not 0 <= self.jitter < np.inf:
             raise InputError(f"augment.jitter={self.jitter}: give metres, 0 for none")
         if not 0 <= self.max_relative_rotation <= 180:
             raise InputError(

@@ -57,7 +57,10 @@ class Folder:
         self.minimum_overlap = minimum_overlap
         self.neighbours = neighbours
         self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
-        if not voxel > 0:
+        for name, count in (("neighbours", neighbours), ("proposals", proposals)):
+            if count is not None and count < 1:
+                raise InputError(f"data.{name}={count}: give at least 1")
+        if not 0 < voxel < np.inf:
             raise InputError(f"voxel={voxel}: a length in metres; try 0.05 in rooms and 0.3 in streets")
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
@@ -143,13 +146,15 @@ class Folder:
         if not path.is_file():
             return None
         names, listed = {self.names[n] for n in self.scans}, []
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        for number, line in enumerate(path.read_text("utf-8", "surrogateescape").splitlines(), 1):
             fields = line.partition("#")[0].split()
             if not fields:
                 continue
             usual = "a line is `source target`, then nothing or the 16 numbers of T_target_source"
             with refusing(f"{path}, line {number}: {{error}}; {usual}", ValueError):
                 pair = self._pair(fields)
+                if any(pair[:2] == other[:2] for other in listed):
+                    raise ValueError("the pair is listed before")
             if names.issuperset(pair[:2]):
                 listed.append(pair)
         if not listed:

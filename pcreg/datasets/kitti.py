@@ -242,7 +242,7 @@ def _drive(root: Path, number: int) -> _Drive:
 
 def read_calibration(path: Path) -> np.ndarray:
     """Tr (4, 4) float64 of a calib.txt: LiDAR to left camera."""
-    for line in path.read_text().splitlines():
+    for line in path.read_text("utf-8", "replace").splitlines():
         key, _, numbers = line.partition(":")
         if key.strip() == "Tr":
             try:

@@ -25,6 +25,8 @@ class Scoring:
 
     def __post_init__(self) -> None:
         gates = tuple((float(metres), float(degrees)) for metres, degrees in self.gates)
+        if not all(0 < bound < float("inf") for gate in gates for bound in gate):
+            raise InputError(f"protocol.gates={self.gates}: give positive metres and degrees")
         object.__setattr__(self, "gates", gates)  # the dataclass is frozen
 
 

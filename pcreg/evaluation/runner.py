@@ -151,7 +151,14 @@ def run_system(
 def _todo(dataset: PairDataset, records: Records) -> list[Pair]:
     if not dataset.pairs:
         raise InputError("the data set holds no pairs; check data.* and limit")
-    return [pair for pair in dataset.pairs if pair.name not in records.by_pair]
+    done = records.by_pair
+    for pair in dataset.pairs:
+        if pair.name in done and not np.allclose(done[pair.name]["truth"], pair.T_target_source):
+            raise InputError(
+                f"{records.path}: {pair.name} was measured against other poses; delete the file, or give "
+                "another out="
+            )
+    return [pair for pair in dataset.pairs if pair.name not in done]
 
 
 def _record(

@@ -21,6 +21,7 @@ BOX_POINTS = 20_000  # that tell where these are, to within a hundredth
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
+DISTINCT = 1_000_000  # parts of the extent: points closer to each other are one
 BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
 GPU_BISECTIONS = 3  # for each wait, which takes a GPU longer than to count cells of seven sizes
 
@@ -47,7 +48,7 @@ def middle_box(points: Array) -> np.ndarray:
 class Sample:
     """About 200,000 points of a cloud without isolated points, which would fill cells of their own."""
 
-    count: int  # of the cloud's points
+    count: int  # of the cloud's points, repeated ones once; 200,000 and more count alike
     kept: float  # fraction of the points that are within the middle of the cloud
     extent: float  # metres
     cell_counts: "CellCounts"  # of the points of the sample
@@ -67,7 +68,8 @@ class Sample:
         if share > 0:
             columns = take(columns, rows, 1)
         counts = CellCounts(xp.astype(columns - xp.min(columns, axis=1, keepdims=True), xp.float32))
-        return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
+        distinct = counts.occupied([extent / DISTINCT])[0] / columns.shape[1] if share > 0 else 1.0
+        return Sample(round(len(some) * distinct), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
         """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""

@@ -21,7 +21,7 @@ from pcreg.io.formats.las import read_las
 from pcreg.io.formats.meshes import read_obj, read_off, read_stl
 from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
-from pcreg.io.formats.text import read_pts, read_xyz
+from pcreg.io.formats.text import read_text
 from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
@@ -91,10 +91,14 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     """
     path = Path(os.path.expanduser(path))
     reader = _READERS.get(path.suffix.lower())
+    if os.path.isdir(path):
+        raise InputError(f"{path}: is a folder; name a file")
     if reader is None:
         raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises where one may not search
         raise InputError(f"{path}: no such file; check the path")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path}: may not be read; check its permissions")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; write it again")
     if reader is read_bin:
@@ -125,15 +129,16 @@ def files_of(named: Sequence[str]) -> list[str]:
 
     Raises InputError for a pattern that no file matches, and for fewer than two files.
     """
-    found: set[str] = set()
-    for name in named:
-        matching = [name] if Path(name).is_file() else glob.glob(name, recursive=True)
+    found: dict[str, str] = {}  # by absolute path
+    for name in map(os.path.expanduser, named):
+        matching = [name] if os.path.isfile(name) else glob.glob(name, recursive=True)
         if not matching:
             raise InputError(f"{name}: no such file, and no file matches; check the path")
-        found.update(each for each in matching if Path(each).is_file())
+        for each in filter(os.path.isfile, matching):
+            found.setdefault(os.path.abspath(each), each)
     if len(found) < 2:
         raise InputError(f"{' '.join(named)}: {len(found)} files match; name two or more")
-    return sorted(found, key=natural)
+    return sorted(found.values(), key=natural)
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
@@ -180,8 +185,7 @@ def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = 
 _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".ply": read_ply,
     ".pcd": read_pcd,
-    **dict.fromkeys((".xyz", ".txt", ".csv", ".asc"), read_xyz),
-    ".pts": read_pts,
+    **dict.fromkeys((".xyz", ".txt", ".csv", ".asc", ".pts"), read_text),
     ".npy": read_npy,
     ".npz": read_npz,
     ".bin": read_bin,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import rigid_motion, se3
+from pcreg.io.formats.text import open_text
 from pcreg.runtime.errors import InputError, refusing
 
 # Of the entries of R R^T from the identity. Rotations of the published pair lists of 3DMatch, products of
@@ -23,7 +24,8 @@ def read_motion(path: str | Path) -> np.ndarray:
     comments after `#` are allowed. A result.json of `pcreg register` is read, too.
     """
     try:
-        text = Path(os.path.expanduser(path)).read_text(encoding="utf-8")
+        with open_text(Path(os.path.expanduser(path))) as file:
+            text = file.read().decode("latin-1")
         if text.lstrip().startswith("{"):
             matrix = json.loads(text)["T_target_source"]
         else:
@@ -56,12 +58,21 @@ def read_poses(path: Path) -> np.ndarray:
         lines = np.loadtxt(path, ndmin=2)
         if lines.size == 0:
             raise ValueError("no line with numbers")
-        if lines.shape[1] == 12:
-            return np.stack([rigid(line.reshape(3, 4)) for line in lines])
-        if lines.shape[1] == 8:
-            rotations = Rotation.from_quat(lines[:, 4:]).as_matrix()
-            return np.stack([rigid(se3(R, t)) for R, t in zip(rotations, lines[:, 1:4], strict=True)])
-        raise ValueError(f"{lines.shape[1]} numbers in a line")
+        if lines.shape[1] not in (8, 12):
+            raise ValueError(f"{lines.shape[1]} numbers in a line")
+        return np.stack([_pose(line, number) for number, line in enumerate(lines, start=1)])
+
+
+def _pose(line: np.ndarray, number: int) -> np.ndarray:
+    """The pose (4, 4) in the numbers (8,) or (12,) of a line; ValueError for none, with its number."""
+    try:
+        if len(line) == 12:
+            return rigid(line.reshape(3, 4))
+        if not abs(np.linalg.norm(line[4:]) - 1) < MAX_DEVIATION:
+            raise ValueError("a quaternion whose length is not 1")
+        return rigid(se3(Rotation.from_quat(line[4:]).as_matrix(), line[1:4]))
+    except ValueError as error:
+        raise ValueError(f"pose {number}: {error}") from error
 
 
 def rigid(matrix: np.ndarray) -> np.ndarray:

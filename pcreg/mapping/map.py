@@ -1,6 +1,7 @@
 """The map of many scans: their poses, and the pairs on which these rest."""
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,7 @@ class Map:
         return {
             "voxel": self.voxel,
             "maps": self.count,
+            "working_folder": os.getcwd(),  # from which the names of the scans are seen
             "scans": [
                 {
                     "name": name,
@@ -138,22 +140,23 @@ class Map:
         Raises:
             OutputError: a file cannot be written.
         """
-        paths = [Path(folder) / GRAPH]
+        folder = Path(os.path.expanduser(folder))
+        paths = [folder / GRAPH]
         again = paths[0].is_file()
         write_text(paths[0], json.dumps(self.to_dict(), indent=1) + "\n")
         for number in range(1, self.count + 1):
-            rows, own = self.scans(number), folder_of(Path(folder), number)
+            rows, own = self.scans(number), folder_of(folder, number)
             T, names = self.T_map_scan[rows], "".join(f"# {row} {self.names[row]}\n" for row in rows)
             quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat(canonical=True)
-            tum = names, np.column_stack([rows, T[:, :3, 3], quaternions]), ["%d"] + 7 * ["%.9f"]
-            kitti = "", T[:, :3].reshape(-1, 12), "%.9f"
+            tum = names, np.column_stack([rows, T[:, :3, 3], quaternions]), ["%d"] + 7 * ["%.12f"]
+            kitti = "", T[:, :3].reshape(-1, 12), "%.12f"
             for name, (head, values, form) in (("poses.txt", tum), ("poses_kitti.txt", kitti)):
                 paths.append(own / name)
                 with replacing(paths[-1]) as temporary, temporary.open("wb") as file:
                     file.write(head.encode(errors="surrogateescape"))
                     np.savetxt(file, values, form)
         if again:
-            _remove_from(Path(folder), self.count + 1)
+            _remove_from(folder, self.count + 1)
         return paths
 
 

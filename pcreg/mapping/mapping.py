@@ -6,8 +6,10 @@ The size of rounds does not depend on the number of workers, so the map does not
 decide what single pairs cannot. A run that was stopped continues.
 """
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,13 +22,14 @@ from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
 from pcreg.mapping.submap import Context, Scan
-from pcreg.registration.batch import Work, examined_files, settings_of
-from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, check_viewpoint, rows_of
+from pcreg.registration.batch import OTHER_RUN, Work, examined_files, settings_of
+from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, check_viewpoint, points_of
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
+from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -84,10 +87,12 @@ def register_all(
     Raises:
         InputError: Fewer than two scans can be used, or a setting is invalid.
     """
+    if isinstance(clouds, str | Path):
+        raise InputError(f"clouds={str(clouds)!r} is one cloud; pass a list of them")
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
     with TemporaryDirectory(prefix="pcreg-map-") as temporary:
-        kept = Path(temporary if folder is None else folder)
+        kept = Path(temporary if folder is None else os.path.expanduser(folder))
         return run(
             registrar,
             [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)],
@@ -106,11 +111,12 @@ def _file(cloud: Points, number: int, folder: Path) -> str:
     """The file of a cloud; an array is written to the folder."""
     if isinstance(cloud, str | Path):
         return str(cloud)
-    path = folder / f"cloud_{number}.npy"
-    rows = rows_of(cloud, f"cloud {number}")
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (path.is_file() and np.array_equal(np.load(path), rows)):  # an equal file keeps its time of change
-        np.save(path, rows)
+    path, points = folder / f"cloud_{number}.npy", points_of(cloud, f"cloud {number}")
+    with suppress(*DAMAGED_NPZ):
+        if np.array_equal(np.load(path), points, equal_nan=True):  # the file keeps its time of change
+            return str(path)
+    with replacing(path) as temporary:
+        np.save(temporary, points)
     return str(path)
 
 
@@ -140,14 +146,14 @@ def run(
     if sequence:
         small_gicp()  # refused before anything is read
     settings = settings_of(registrar, units, option, columns, prior, seed) | {"sequence": sequence}
-    records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
+    records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files)
         work = Work(registrar, found, folder / "descriptions", seed, prior, diagnose=False)
         voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel)
-        if option == "auto" and (behind := _seen_from_behind(scans, found)):
+        if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):
             found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}
             scans |= _described(executor, work, behind, voxel)[0]
         used = [path for path in paths if path in scans]

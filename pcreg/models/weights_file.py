@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -83,7 +84,7 @@ def path_of(weights: str | Path) -> Path:
     path = Path(weights)
     shipped = Path(str(files("pcreg.weights"))) / f"{path.stem}.safetensors"
     is_name = str(path.parent) in (".", "weights") and path.suffix in ("", ".safetensors")
-    return shipped if is_name and shipped.is_file() and not path.is_file() else path
+    return shipped if is_name and shipped.is_file() and not os.path.isfile(path) else path
 
 
 def read_weights(path: str | Path) -> StoredWeights:
@@ -95,7 +96,7 @@ def read_weights(path: str | Path) -> StoredWeights:
     from safetensors import SafetensorError, safe_open
 
     path = path_of(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises where one may not search
         raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
     damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
     with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:

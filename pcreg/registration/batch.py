@@ -7,6 +7,7 @@ continues. A cloud that cannot be used costs its own pairs and no other.
 import csv
 import io
 import logging
+import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
+OTHER_RUN = "give the same options, or name another folder with --out"
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
 
@@ -43,7 +45,7 @@ def pairs_of(listed: str, *more: str) -> list[Pair]:
     heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
     Raises InputError for what has no pairs.
     """
-    is_list = Path(listed).suffix.lower() == ".csv" and (Path(listed).is_file() or not has_magic(listed))
+    is_list = Path(listed).suffix.lower() == ".csv" and (os.path.isfile(listed) or not has_magic(listed))
     if more or not is_list:
         return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more)))]
     try:
@@ -51,6 +53,8 @@ def pairs_of(listed: str, *more: str) -> list[Pair]:
         rows = list(csv.reader(io.StringIO(text)))
         if "\0" in text:
             raise ValueError("no text, or in UTF-16")
+    except FileNotFoundError as error:
+        raise InputError(f"{listed}: no such file; check the path") from error
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
     named = {}
@@ -106,7 +110,7 @@ def run(
     """
     option = check_viewpoint(viewpoint)
     settings = settings_of(registrar, unit, option, columns, prior, seed)
-    records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
+    records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
     todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
     if todo:
         with executor_of(workers, registrar.device) as executor:
@@ -205,7 +209,7 @@ def name_of(pair: Pair) -> str:
 
 def stamp_of(pair: Pair) -> list[int]:
     """Size and time of change of both files; 0 for a file that is not there."""
-    found = [Path(file).stat() if Path(file).is_file() else None for file in pair]
+    found = [os.stat(file) if os.path.isfile(file) else None for file in map(expanduser, pair)]
     return [number for each in found for number in ((each.st_size, each.st_mtime_ns) if each else (0, 0))]
 
 

@@ -34,6 +34,11 @@ def code_fingerprint(*places: str) -> str:
     return digest.hexdigest()[:12]
 
 
+def _dumped(values: dict[str, Any]) -> str:
+    """One line of JSON; NumPy's numbers become Python's."""
+    return json.dumps(values, allow_nan=False, default=lambda number: number.item())
+
+
 class Records:
     """The records in `path`, by pair name, and the way to add to them.
 
@@ -45,7 +50,7 @@ class Records:
         self, path: Path, run: dict[str, Any], remedy: str = "give this one a folder of its own with out="
     ):
         self.path = path
-        self.run = json.loads(json.dumps(run))  # as it comes back from the file
+        self.run = json.loads(_dumped(run))  # as it comes back from the file
         self.by_pair = {record["pair"]: record for record in self._whole_lines()}
         for record in self.by_pair.values():
             if difference := first_difference(record["run"], self.run):
@@ -56,7 +61,7 @@ class Records:
 
         Raises OutputError if it cannot be written; what was written of the line is dropped by the next run.
         """
-        line = json.dumps({**record, "run": self.run}, allow_nan=False)
+        line = _dumped({**record, "run": self.run})
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
@@ -75,7 +80,7 @@ class Records:
         """The records of the file, from which an incomplete last line is removed."""
         if not self.path.is_file():
             return []
-        whole, newline, rest = self.path.read_text().rpartition("\n")
+        whole, newline, rest = self.path.read_text("utf-8", "surrogateescape").rpartition("\n")
         if rest:
             write_text(self.path, whole + newline)
         records = []

@@ -54,6 +54,8 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
             yield executor
     elif workers == 0:
         yield None
+    elif workers is not None and not (isinstance(workers, int) and workers > 0):
+        raise InputError(f"workers={workers!r}: give a number of processes, 0 for none")
     else:
         cores, context, on_gpu = parallel.allowed(), get_context("spawn"), device != "cpu"
         count = workers or (min(PER_GPU, len(cores)) if on_gpu else len(cores))

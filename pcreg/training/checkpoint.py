@@ -34,9 +34,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     """Read a checkpoint on the CPU, running no code in the file; InputError if it is damaged or none."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
+    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError, OSError) as error:
         raise InputError(
-            f"{path}: is not a checkpoint of `pcreg train`, or a damaged one; use another"
+            f"{path}: is not a checkpoint of `pcreg train`, or a damaged one; delete it, or give another out="
         ) from error
 
 

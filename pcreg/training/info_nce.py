@@ -15,6 +15,7 @@ from torch import Tensor
 from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.transfer import moved
+from pcreg.runtime.errors import InputError
 from pcreg.training.losses import draw
 
 IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
@@ -49,6 +50,10 @@ class InfoNCE:
     positives_per_pair: int = 512
     negatives_per_pair: int = 0  # points of either cloud, drawn from all of it
     ignore_radius: float = 2.5  # voxels around a match in which other samples do not count
+
+    def __post_init__(self) -> None:
+        if not (self.temperature > 0 and self.positives_per_pair > 0 and self.negatives_per_pair >= 0):
+            raise InputError(f"loss: {self} cannot be used; give a positive temperature and numbers")
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator

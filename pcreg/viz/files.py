@@ -59,6 +59,8 @@ def write(
     if html:
         paths.append(folder / "viewer.html")
         viewer(source, target, registration, paths[-1], title=title, record=record)
+    for other in {folder / "overview.png", folder / "viewer.html"}.difference(paths):
+        other.unlink(missing_ok=True)  # of an earlier answer
     clock.lap("draw")
     return paths, clock.seconds
 

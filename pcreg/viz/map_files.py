@@ -46,6 +46,8 @@ def write_map(
         if picture:
             paths.append(place / "overview.png")
             map_overview(scans, colors, paths[-1], title=title)
+        else:
+            (place / "overview.png").unlink(missing_ok=True)  # of an earlier map
         paths.append(place / "viewer.html")
         map_viewer(found, number, scans, colors, paths[-1], title=title)
     return paths

@@ -114,11 +114,13 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
         ("scan_0.ply scan_1.ply " + "2 " * 16, "line 2: not a rotation"),
         ("scan_0.ply scan_1.ply " + "nan " * 16, "line 2: not a rotation"),
         ("scan_0.ply scan_1.ply -1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1", "line 2: a mirror image"),
+        ("scan_0.ply scan_1.ply 1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1\n" * 2, "line 3: the pair is listed before"),
+        ("\udcff scan_1.ply", "line 2: .* is no point cloud"),
         ("# nothing", "lists no pair"),
     ],
 )
 def test_bad_pair_lines_are_named(scans, line, complaint):
-    (scans / "pairs.txt").write_text(f"# source target\n{line}\n")
+    (scans / "pairs.txt").write_text(f"# source target\n{line}\n", "utf-8", "surrogateescape")
     with pytest.raises(InputError, match=rf"pairs.txt.*{complaint}"):
         _ = Folder(scans).pairs
 
@@ -130,8 +132,9 @@ def test_bad_pair_lines_are_named(scans, line, complaint):
         ("1 2 3\n" * COUNT, "3 numbers in a line"),
         ("1 2 3\n4 5\n", "cannot be read as poses"),
         ("one two\n", "cannot be read as poses"),
-        ("1 " * 12 + "\n", "not a rotation"),
-        ("0 1 2 3 0 0 0 0\n", "cannot be read as poses"),
+        (kitti_lines() + "\n" + "1 " * 12, "pose 13: not a rotation"),
+        ("0 1 2 3 0 0 0 0\n", "a quaternion whose length is not 1"),
+        ("0 1 2 3 0 0 0 5\n", "a quaternion whose length is not 1"),
     ],
 )
 def test_bad_poses_are_named(scans, lines, complaint):
@@ -141,6 +144,9 @@ def test_bad_poses_are_named(scans, lines, complaint):
 
 
 def test_folder_without_use_is_bad_input(scans, tmp_path):
+    for settings in ({"neighbours": -1}, {"proposals": 0}, {"voxel": np.inf}):
+        with pytest.raises(InputError, match=next(iter(settings))):
+            Folder(scans, **settings)
     with pytest.raises(InputError, match="no such folder"):
         Folder(tmp_path / "none")
     (tmp_path / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""Text with a point per line: .xyz .txt .csv .asc, and .pts, which may say first how many points follow.
+"""Text with a point per line: .xyz .txt .csv .asc .pts; a first line may say how many points follow.
 
 Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
 before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
@@ -22,19 +22,12 @@ MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
-def read_xyz(path: Path) -> np.ndarray:
-    """Points (N, 3) of a text file."""
+def read_text(path: Path) -> np.ndarray:
+    """Points (N, 3) of a text file, behind a line with their number if there is one."""
     with open_text(path) as file:
-        return _rows(file, path)
-
-
-def read_pts(path: Path) -> np.ndarray:
-    """Points (N, 3) of a .pts file, behind a line with their number if there is one."""
-    with open_text(path) as file:
-        words = _words(next_line(file))
-        if len(words) != 1:
+        if not (first := next_line(file)).isdecimal():
             return _rows(file, path)
-        points = int(words[0])
+        points = int(first)
         file.readline()
         # The last line may not end
         check_size(path, MIN_ROW_BYTES * points, path.stat().st_size - file.tell() + 1)
@@ -62,20 +55,18 @@ def next_line(file: BinaryIO) -> str:
             raise ValueError(f"it begins with a line of more than {MAX_LINE_BYTES} bytes")
         if not line or not (line.isspace() or line.lstrip().startswith((b"#", b"//"))):
             file.seek(start)
-            return line.decode("latin-1").partition("#")[0].strip()
-
-
-def _words(line: str) -> list[str]:
-    return re.split(r"[\s,;]+", line)
+            return line.decode("latin-1").partition("#")[0].strip(" \r\n")
 
 
 def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     """Points (N, 3) of the rest of the file, with or without the names of the columns first."""
     first, columns = next_line(file), [0, 1, 2]
-    names = [word.strip("\"'").lower() for word in _words(first)]
-    if names[0] == "ncols":
+    if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
-    if first and not any(map(_is_number, names)):
+    if first and not any(map(_is_number, re.split(r"[\s,;]+", first))):
+        separator = next((each for each in ";,\t" if each in first), None)
+        words = [re.sub(r"[\[(].*", "", word) for word in first.split(separator)]  # without units
+        names = [word.strip(" \"'").lower() for word in words]
         if missing := [axis for axis in "xyz" if axis not in names]:
             raise InputError(
                 f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "

@@ -36,7 +36,8 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     if columns is not None and not _is(Integral, columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
-    read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name))
+    # Copied, as the caller may use an array again before it is registered
+    read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name).copy())
     if unit != "m":
         metres = METRES[unit]
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
@@ -57,7 +58,7 @@ def check_seed(seed: int) -> None:
 def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
     """Raise InputError for a setting of another kind, or a voxel size that is no length."""
     if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
-        raise InputError(f"voxel {voxel} is not a size; use a positive number of metres")
+        raise InputError(f"voxel {voxel!r} is not a size; use a positive number of metres")
     if not isinstance(weights, str | Path | None):
         raise InputError(f"weights={weights!r}: name a .safetensors file")
     if not isinstance(device, str):
@@ -114,6 +115,7 @@ def points_of(cloud: Points, name: str) -> np.ndarray:
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
     """Return the rows of anything but a path."""
+    cloud = getattr(cloud, "cloud", cloud)  # as it was given, of one that Registrar.prepare returned
     try:
         if hasattr(cloud, "point"):  # of open3d.t
             cloud = cloud.point.positions.cpu().numpy()

@@ -171,7 +171,7 @@ def _limits(within: object) -> tuple[float, float]:
     if (
         not isinstance(within, Sequence)
         or len(within) != 2
-        or not all(isinstance(value, Real) and value > 0 for value in within)
+        or not all(isinstance(value, Real) and 0 < value < np.inf for value in within)
     ):
         raise InputError(f"within {within}: two positive numbers are needed, METRES and DEGREES")
     return float(within[0]), float(within[1])

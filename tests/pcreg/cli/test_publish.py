@@ -1,4 +1,5 @@
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -21,17 +22,20 @@ def training(tmp_path):
 def test_weights_get_a_card_that_names_them(training, tmp_path):
     (tmp_path / "measured").mkdir()
     (tmp_path / "measured" / "table.md").write_text("| FMR | 97 |\n")
-    name = tmp_path / "weights" / "mine"
+    name = tmp_path / "weights" / "lidar-0.3m"
     assert publish.main([str(training), str(name), "--measured", str(tmp_path / "measured")]) == 0
-    weights, text = name.with_suffix(".safetensors"), name.with_suffix(".md").read_text()
-    assert text.startswith("# mine.safetensors\n")
+    weights, text = Path(f"{name}.safetensors"), Path(f"{name}.md").read_text()
+    assert text.startswith("# lidar-0.3m.safetensors\n")
+    assert f"before they were rounded to 16 bits: {fingerprint(network())}" in text
     assert hashlib.sha256(weights.read_bytes()).hexdigest() in text
     assert fingerprint(load_weights(weights)) in text
     assert "No recorded scan was trained on" in text
     assert "| FMR | 97 |" in text
     assert "experiment=simulated" in text
     assert "seed: 7" in text
-    assert sorted(path.name for path in name.parent.iterdir()) == ["mine.md", "mine.safetensors"]
+    assert sorted(path.name for path in name.parent.iterdir()) == [
+        f"lidar-0.3m.{end}" for end in ("md", "safetensors")
+    ]
 
 
 @pytest.mark.parametrize(

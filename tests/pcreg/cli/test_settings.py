@@ -1,5 +1,6 @@
 """Settings of the verbs: each has a type and a comment, and what does not fit is refused in words."""
 
+import os
 import sys
 
 import pytest
@@ -81,6 +82,7 @@ def test_an_impossible_system_is_refused(override, sentence):
     ("override", "key", "value"),
     [
         ("out=6", "out", "6"),
+        ("data.root=~/Köln (1)/a=b", "data.root", os.path.expanduser("~/Köln (1)/a=b")),
         ("data.root=7", "data.root", "7"),
         ("limit=null", "limit", None),
         ("limit=3", "limit", 3),

@@ -75,6 +75,15 @@ def test_a_damaged_line_is_named(tmp_path):
         run(tmp_path)
 
 
+def test_records_of_other_poses_are_refused(tmp_path):
+    run(tmp_path)
+    record, *others = (tmp_path / "records.jsonl").read_text().splitlines(True)
+    moved = json.loads(record) | {"truth": np.diag([1.0, -1, -1, 1]).tolist()}
+    (tmp_path / "records.jsonl").write_text(json.dumps(moved) + "\n" + "".join(others))
+    with pytest.raises(InputError, match="was measured against other poses; delete"):
+        run(tmp_path)
+
+
 def test_descriptor_and_protocol_must_agree_on_the_voxel_size(tmp_path):
     with pytest.raises(InputError, match=r"set protocol.voxel=0.1"):
         run(tmp_path, protocol=replace(PROTOCOL, voxel=0.2))

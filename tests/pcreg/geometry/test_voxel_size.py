@@ -30,6 +30,11 @@ def test_a_small_cloud_keeps_two_and_a_half_points_per_cell(scan):
     assert len(few) / len(voxel_downsample(few, voxel_of(few))) == pytest.approx(2.5, rel=0.25)
 
 
+def test_repeated_points_count_once(scan):
+    few = scan[:: len(scan) // 4000]
+    assert voxel_of(np.repeat(few, 30, axis=0)) == pytest.approx(voxel_of(few), rel=0.05)
+
+
 @pytest.mark.parametrize("factor", [0.001, 1000.0])
 def test_the_unit_of_length_does_not_matter(scan, factor):
     assert voxel_of(scan * factor) == pytest.approx(factor * voxel_of(scan), rel=0.05)
@@ -58,7 +63,8 @@ def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outl
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
-    dense, sparse = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
+    near = np.random.default_rng(0).normal(scale=0.002, size=(4, *scan.shape)) + scan
+    dense, sparse = (Sample.of(points, "a") for points in (near.reshape(-1, 3), scan[::40]))
     first = dense.voxel()
     assert further_voxels(first, dense, dense) == [2 * first, first / 2]
     assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]

@@ -10,7 +10,7 @@ import torch
 
 import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.io.cloud import write_ply
+from pcreg.io.cloud import read_cloud, write_ply
 from pcreg.mapping import growing_map, mapping
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
@@ -71,6 +71,20 @@ def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
     for edge in found.edges:
         assert edge.used == (not edge.unused_because)
         assert not edge.used or found.number[edge.source] == found.number[edge.target]
+
+
+def test_arrays_their_folder_and_what_is_no_list(places, tmp_path):
+    """A viewpoint in numbers holds for all; a half-written array is written again."""
+    folder, _ = places
+    arrays = [read_cloud(folder / f"{name}.ply").points for name in "ac"]
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "cloud_0.npy").write_bytes(b"half")
+    settings = {"voxel": np.float32(VOXEL), "seed": np.int64(1), "folder": tmp_path, "viewpoint": (0, 0, 0)}
+    assert pcreg.register_all(arrays, **settings).is_whole
+    with pytest.raises(InputError, match="is one cloud; pass a list"):
+        pcreg.register_all(str(folder / "a.ply"))
+    with pytest.raises(InputError, match="workers=-1: give a number"):
+        pcreg.register_all(arrays, workers=-1)
 
 
 def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_path, monkeypatch):

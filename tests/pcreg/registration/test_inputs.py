@@ -37,9 +37,10 @@ def test_tensors_of_other_types(dtype):
     np.testing.assert_array_equal(as_cloud(tensor, "left").points, tensor.double().numpy())
 
 
-def test_the_array_of_the_caller_is_not_changed_nor_kept():
+@pytest.mark.parametrize("unit", ["m", "mm"])
+def test_the_array_of_the_caller_is_not_changed_nor_kept(unit):
     given = POINTS.copy()
-    as_cloud(given, "left", "mm").points[:] = 0
+    as_cloud(given, "left", unit).points[:] = 0
     np.testing.assert_array_equal(given, POINTS)
 
 

@@ -157,6 +157,7 @@ def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path
         assert same(registrar.register(prepared[first], prepared[second], seed=3), alone)
         verdicts.add(alone.registered)
     assert verdicts == {True, False}
+    np.testing.assert_array_equal(alone.transform(prepared["b"]), alone.transform(clouds["b"]))
     assert same(
         registrar.register(prepared["a"], prepared["b"], seed=3),
         registrar.register(clouds["a"], tmp_path / "b.npy", seed=3),

@@ -58,6 +58,10 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([str(out), str(new), "--no-picture", *FAST]) == 0
     assert len(json.loads((out / "graph.json").read_text())["scans"]) == 3
+    monkeypatch.chdir(out)  # its scans are found from elsewhere, too, and each is one by any name
+    assert main([".", "../new.ply", "--no-picture", *FAST]) == 0
+    assert len(json.loads((out / "graph.json").read_text())["scans"]) == 3
+    assert main(["map.ply", "../new.ply", "--out", ".", *FAST]) == 2  # it would be overwritten
     assert first in list(map(json.loads, (out / "pairs.jsonl").read_text().splitlines()))
     (out / "graph.json").write_text("{")
     with pytest.raises(InputError, match="is damaged; name the scans"):

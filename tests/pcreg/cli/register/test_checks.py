@@ -64,6 +64,7 @@ def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path,
         (["--near", "{T}"], "near and within go together"),
         (["--scale", "--near", "{T}", "--within", "1", "10"], "--scale is for two clouds, without --near"),
         (["--near", "{T}", "--within", "1", "-10"], "two positive numbers are needed, METRES and DEGREES"),
+        (["--near", "{T}", "--within", "inf", "10"], "two positive numbers are needed, METRES and DEGREES"),
     ],
 )
 def test_what_is_known_of_the_motion_is_checked_before_anything_is_read(tmp_path, capsys, options, sentence):

@@ -27,6 +27,13 @@ def test_json_is_the_result_alone_in_one_line(scans, tmp_path, capsys):
     assert captured.err.startswith("registered, confidence")
 
 
+def test_pictures_of_an_earlier_answer_go(scans, tmp_path):
+    for name in ("overview.png", "viewer.html"):
+        (tmp_path / name).touch()
+    assert main([*map(str, scans), *FPFH, "--no-picture", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "aligned.ply"}
+
+
 def test_json_with_quiet_leaves_stderr_empty(scans, other, tmp_path, capsys):
     assert main([str(scans[0]), str(other), *FPFH, "--json", "--quiet", "--out", str(tmp_path)]) == 1
     captured = capsys.readouterr()

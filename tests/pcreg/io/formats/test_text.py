@@ -60,10 +60,19 @@ def test_text_with_separators_and_headings(tmp_path, suffix, head, between):
 
 
 def test_text_whose_heading_names_the_columns_in_another_order_or_not_at_all(tmp_path):
-    (tmp_path / "a.xyz").write_text("id z,y,x\n" + "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS))
+    (tmp_path / "a.xyz").write_text("id,z,y,x\n" + "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS))
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
     (tmp_path / "a.xyz").write_text("east north up\n1 2 3\n")
     assert "names no column x" in refusal(tmp_path / "a.xyz")
+
+
+@pytest.mark.parametrize(
+    ("head", "between"), [("Point ID,X [m],Y [m],Z (m)", ","), ("Point ID;x;y;z", ";"), ("\tx\ty\tz", "\t")]
+)
+def test_names_of_columns_with_blanks_and_units(tmp_path, head, between):
+    rows = "".join(between.join(map(str, (9, *row))) + "\n" for row in POINTS)
+    (tmp_path / "a.csv").write_text(f"{head}\n{rows}")
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, POINTS)
 
 
 def test_text_takes_little_memory(tmp_path):
