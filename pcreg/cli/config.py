@@ -28,6 +28,7 @@ from pcreg.runtime.errors import InputError, first_line, refusing
 CONFIGS = Path(str(files("pcreg.configs")))
 OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
+# Settings whose value is a path that Hydra need not read
 PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*)")
 COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type or bounds.

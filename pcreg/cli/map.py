@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
     paths = files_of([scan for name in options.scans for scan in scans_of(name)])
-    shared.keep(paths, options.out / COLORED, options.out / VIEWED)
+    shared.refuse_to_overwrite(paths, options.out / COLORED, options.out / VIEWED)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}

@@ -143,7 +143,7 @@ def check(options: argparse.Namespace) -> None:
     check_folder(options.out)
 
 
-def keep(files: Iterable[str | Path], *written: Path) -> None:
+def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:
     """Raise InputError if one of the files, which are read, would be overwritten."""
     for file in files:
         if os.path.realpath(file) in map(os.path.realpath, written):

@@ -50,7 +50,7 @@ def run(
 ) -> bool:
     """Register SOURCE to TARGET, or verify a transform (4, 4); whether they are registered."""
     names, words = (str(options.source), str(options.target)), []
-    shared.keep(names, options.out / "aligned.ply")
+    shared.refuse_to_overwrite(names, options.out / "aligned.ply")
     registrar, clock = shared.registrar_of(options), Clock()
     units = shared.for_both(options, "units", "m")
     sides = zip(names, units, shared.for_both(options, "viewpoint", "auto"), strict=True)

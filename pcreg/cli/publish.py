@@ -3,7 +3,7 @@
     pcreg publish outputs/train/simulated weights/mine --measured outputs/evaluate/...
 
 Writes weights/mine.safetensors and weights/mine.md. Exit status: 0, or 2 on bad input (one sentence
-on stderr, nothing written).
+on stderr, nothing half-written).
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> 
 
 
 def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> int:
-    """Write both files, or none; returns 0."""
+    """Write both files, each whole; returns 0."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
     trained = load_weights(training / f"{which}.safetensors")
