@@ -110,7 +110,7 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     cfg.workers = 1  # may change on the way
     assert train(cfg) == figures
     cfg.epochs = 1
-    with pytest.raises(InputError, match="epochs=1: .* has trained for 2"):
+    with pytest.raises(InputError, match=r"epochs=1: .* has trained for 2"):
         train(cfg)
     cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
