@@ -28,7 +28,7 @@ from pcreg.runtime.errors import InputError, first_line, refusing
 CONFIGS = Path(str(files("pcreg.configs")))
 OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
-# Settings whose value is a path that Hydra need not read
+# Overrides whose value is a path, which may hold any character
 PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*)")
 COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type or bounds.
@@ -77,7 +77,7 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
 
 
 def _quoted(override: str) -> str:
-    """Quote a path, in whose blanks, brackets and letters with accents Hydra would see its own grammar."""
+    """Quote a path: Hydra would read its brackets and equals signs as grammar, and refuse accents."""
     path = PATH.fullmatch(override)
     if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
         return override

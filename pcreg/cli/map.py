@@ -69,7 +69,7 @@ def scans_of(name: str) -> list[str]:
         return [name]
     with refusing(f"{graph}: is damaged; name the scans", OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
-        names, there = [scan["name"] for scan in content["scans"]], content["working_folder"]
+        names, there = [scan["name"] for scan in content["scans"]], content.get("working_folder", os.getcwd())
     return names if there == os.getcwd() else [os.path.join(there, name) for name in names]
 
 

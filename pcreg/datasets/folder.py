@@ -145,7 +145,7 @@ class Folder:
         path = self.root / "pairs.txt"
         if not path.is_file():
             return None
-        names, listed = {self.names[n] for n in self.scans}, []
+        names, listed, seen = {self.names[n] for n in self.scans}, [], set()
         for number, line in enumerate(path.read_text("utf-8", "surrogateescape").splitlines(), 1):
             fields = line.partition("#")[0].split()
             if not fields:
@@ -153,8 +153,9 @@ class Folder:
             usual = "a line is `source target`, then nothing or the 16 numbers of T_target_source"
             with refusing(f"{path}, line {number}: {{error}}; {usual}", ValueError):
                 pair = self._pair(fields)
-                if any(pair[:2] == other[:2] for other in listed):
+                if pair[:2] in seen:
                     raise ValueError("the pair is listed before")
+                seen.add(pair[:2])
             if names.issuperset(pair[:2]):
                 listed.append(pair)
         if not listed:

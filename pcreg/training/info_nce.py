@@ -53,7 +53,10 @@ class InfoNCE:
 
     def __post_init__(self) -> None:
         if not (self.temperature > 0 and self.positives_per_pair > 0 and self.negatives_per_pair >= 0):
-            raise InputError(f"loss: {self} cannot be used; give a positive temperature and numbers")
+            raise InputError(
+                f"loss: {self} cannot be used; give a temperature and positives_per_pair above 0, and "
+                "negatives_per_pair of 0 or more"
+            )
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator

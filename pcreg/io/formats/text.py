@@ -25,7 +25,7 @@ WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a
 def read_text(path: Path) -> np.ndarray:
     """Points (N, 3) of a text file, behind a line with their number if there is one."""
     with open_text(path) as file:
-        if not (first := next_line(file)).isdecimal():
+        if not (first := next_line(file).strip()).isdecimal():
             return _rows(file, path)
         points = int(first)
         file.readline()
@@ -64,7 +64,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
     if first and not any(map(_is_number, re.split(r"[\s,;]+", first))):
-        separator = next((each for each in ";,\t" if each in first), None)
+        separator = next((each for each in ";,\t" if each in first), None)  # a name may hold blanks
         words = [re.sub(r"[\[(].*", "", word) for word in first.split(separator)]  # without units
         names = [word.strip(" \"'").lower() for word in words]
         if missing := [axis for axis in "xyz" if axis not in names]:

@@ -115,7 +115,7 @@ def points_of(cloud: Points, name: str) -> np.ndarray:
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
     """Return the rows of anything but a path."""
-    cloud = getattr(cloud, "cloud", cloud)  # as it was given, of one that Registrar.prepare returned
+    cloud = getattr(cloud, "cloud", cloud)  # of a prepared cloud the points as they were given
     try:
         if hasattr(cloud, "point"):  # of open3d.t
             cloud = cloud.point.positions.cpu().numpy()
