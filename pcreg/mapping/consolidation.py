@@ -61,14 +61,15 @@ class Consolidation:
         growing = self.growing
         edges = [edge for pair, edge in growing.edges.items() if pair not in growing.contradicted]
         held = [edge for edge in edges if edge.sure]
+        part_confidence, held_confidence = map(growing.needed, (MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE))
         while True:
             refuted, places = self._between_parts(edges, held)
-            sure = [place for place, answer in places if answer.confidence >= MIN_PART_CONFIDENCE]
+            sure = [place for place, answer in places if answer.confidence >= part_confidence]
             if not sure:
                 break
             held += chain.from_iterable(sure)
         for place, answer in places:
-            if (place[0].confidence + answer.confidence) / 2 < MIN_HELD_CONFIDENCE:
+            if (place[0].confidence + answer.confidence) / 2 < held_confidence:
                 refuted |= {growing.pair_of(edge): f"{SEVERED}: {answer.reason}" for edge in place}
         changed = refuted.keys() != growing.refuted.keys()
         growing.refuted = refuted
@@ -120,7 +121,9 @@ class Consolidation:
         for pair, found in joints.items():
             best, answer = max(found, key=lambda joint: joint[0].confidence)
             others = [motion for motion, _ in found if placement.contradicts(motion, best)]
-            if posterior([motion.confidence for motion in (best, *others)])[0] < MIN_CONFIDENCE:
+            if posterior([motion.confidence for motion in (best, *others)])[0] < growing.needed(
+                MIN_CONFIDENCE
+            ):
                 self.refused.append((best, answer))
                 continue
             for edge in edges[pair]:

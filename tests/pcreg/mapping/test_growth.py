@@ -9,7 +9,7 @@ import pytest
 from pcreg.geometry.se3 import se3
 from pcreg.mapping import consolidation, graph
 from pcreg.mapping.consolidation import Consolidation
-from pcreg.mapping.growing_map import GrowingMap
+from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, measured, probes, random_poses
 from tests.pcreg.mapping.test_overlap import scan
 
@@ -72,3 +72,21 @@ def test_work_grows_no_faster_than_the_number_of_pairs(stage, monkeypatch):
     stage(FEW)()  # imports
     few, many = calls(stage(FEW)), calls(stage(MANY))
     assert many < MANY / FEW * few
+
+
+def test_a_pair_of_many_scans_needs_more_confidence():
+    surface = scan(np.random.default_rng(0).uniform(0, 1, (200, 3)))
+
+    def grown(n):
+        found = GrowingMap(SimpleNamespace(work=None, paths=(), voxel=VOXEL), [surface] * n, records=None)
+        motion = np.eye(4).tolist()
+        record = {"registered": True, "reason": "fits", "T_target_source": motion, "covariance": COVARIANCE}
+        found._add_record(1, 0, record | {"confidence": 0.8})
+        found._add_record(2, 0, record | {"confidence": 0.99})
+        return found
+
+    assert set(grown(FEW_SCANS).edges) == {(1, 0), (2, 0)}
+    many = grown(4 * FEW_SCANS)
+    assert set(many.edges) == {(2, 0)}
+    assert many.needed(0.5) == pytest.approx(0.8)
+    assert many.needed(0.9999) == graph.SURE_CONFIDENCE
