@@ -6,7 +6,7 @@ result = registrar.register(clouds[0], clouds[1])
 """
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from socket import gethostname
@@ -25,7 +25,8 @@ from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.localization import locate
 from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.scales import Scales
-from pcreg.registration.strategy.similarity import in_source_units, register_similarity
+from pcreg.registration.strategy.similarity import register_similarity
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
@@ -119,30 +120,11 @@ class Registrar(Scales):
             return found.of_clouds(a, region)
         a, b = self._both_prepared(source, target)
         with parallel.one_for_blas():
-            if not scale:
-                return self._answer(a, b, seed, prior, diagnose).of_clouds(a, b)
-            found, enlarged = register_similarity(
-                a,
-                b,
-                lambda a: replace(next(self.scales(a, b)), prior=prior),
-                lambda a: self._answer(a, b, seed, prior, diagnose),
-            )
-        return in_source_units(found.of_clouds(enlarged, b), a)
-
-    def _answer(
-        self, a: PreparedCloud, b: PreparedCloud, seed: int, prior: Prior, diagnose: bool
-    ) -> Registration:
-        """The answer for two clouds, between their local frames."""
-        prior = prior.between(a.frame.corner, b.frame.corner)
-        scales = (replace(scale, prior=prior) for scale in self.scales(a, b))
-        return answer_at_scales(
-            a,
-            b,
-            scales,
-            lambda scale, *clouds: scale.match(*clouds, seed=seed),
-            seed=seed,
-            diagnose=diagnose,
-        )
+            if scale:
+                return register_similarity(a, b, self, seed=seed, prior=prior, diagnose=diagnose)
+            search, scales = partial(SingleScaleRegistrar.match, seed=seed), self.scales(a, b)
+            found = answer_at_scales(a, b, scales, search, seed=seed, prior=prior, diagnose=diagnose)
+        return found.of_clouds(a, b)
 
     def verify(
         self,

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
+from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud, mirrored
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE, MIN_CONFIDENCE
-from pcreg.registration.matching.prior import ANY
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.progress import Clock
 
-# Confidence of a refusal below which another try cannot help: of 700 simulated pairs refused with less, by
-# learned descriptors, none is registered at another voxel size (of 544 refused with more, 20), and of 644 one
-# by a second sample of the points (of 281, 16)
+# Confidence of a refusal below which another try hardly helps, with learned descriptors. Of simulated pairs
+# refused with less, 0 of 700 are registered at another voxel size and 1 of 644 by a second sample of the
+# points; of those refused with more, 20 of 544 and 16 of 281.
 MIN_RETRIED_CONFIDENCE = 0.03
 # The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)
 Answer = Callable[[SingleScaleRegistrar, DescribedCloud, DescribedCloud], Registration]
@@ -29,6 +31,7 @@ def answer_at_scales(
     answer: Answer,
     *,
     seed: int = 0,
+    prior: Prior = ANY,
     diagnose: bool = True,
 ) -> Registration:
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
@@ -42,23 +45,28 @@ def answer_at_scales(
     times, and again the mirror image must not fit better. If no scale registers, the first scale's answer is
     returned. With `diagnose` it has notes on what may be wrong with the clouds, for which the mirror image is
     tried beside the other scales. Viewpoints that are not stated are estimated at the first scale. `seed` is
-    that of the mirror test.
+    that of the mirror test, and the `prior` holds between the clouds as they were given.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
-    scales = iter(scales)
+    prior = prior.between(source.frame.corner, target.frame.corner)
+    scales = (replace(scale, prior=prior) for scale in scales)
     first, clock = next(scales), Clock()
-    a, b = _described(first, source, target)
+    a, b = _at_first_scale(first, source, target)
     clock.lap("describe")
     found = answer(first, a, b)
     clock.add(found.seconds)
     if not found.registered and found.confidence >= MIN_RETRIED_CONFIDENCE:
-        twice = _described(first, source, target, twice=True)
+        twice = _at_first_scale(first, source, target, twice=True)
         clock.lap("describe")
         other = answer(first, *twice)
         clock.add(other.seconds)
         found = max(found, other, key=lambda each: each.confidence)
     found = replace(found, seconds=clock.seconds)
+    if found.registered:
+        return mirror_tested(found, first, a, b, seed)
+    if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
+        scales = iter(())
 
     def mirror_test() -> float:
         testing = Clock()
@@ -67,21 +75,9 @@ def answer_at_scales(
         clock.add(testing.seconds)
         return confidence
 
-    if found.registered:
-        in_mirror = mirror_test() if found.confidence < ACCEPT_CONFIDENCE else 0.0
-        if found.confidence >= in_mirror:
-            return replace(found, notes=diagnostics.notes_if_registered(found, a, b))
-        reason = "the clouds fit better if one is mirrored"
-        return found.refused(1 - in_mirror, reason, notes=(diagnostics.MIRRORED,))
-    if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
-        scales = iter(())
-
-    def other_scales() -> tuple[Registration | None, dict[str, float]]:
-        return _at_another_scale(scales, (source, a), (target, b), first, answer)
-
-    tries = [other_scales, mirror_test] if diagnose else [other_scales]
-    (other, more), *tested = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
-    clock.add(more)
+    tries = [lambda: _at_another_scale(scales, (source, a), (target, b), first, answer, clock)]
+    tries += [mirror_test] if diagnose else []
+    other, *tested = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     if other and other.confidence >= (tested[0] if tested else mirror_test()):
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     if not diagnose:
@@ -94,23 +90,43 @@ def answer_at_scales(
     return replace(found, notes=tuple(notes))
 
 
+def mirror_tested(
+    found: Registration,
+    scale: SingleScaleRegistrar,
+    source: DescribedCloud,
+    target: DescribedCloud,
+    seed: int,
+) -> Registration:
+    """A registration with its notes, or refused if it is doubtful and the mirrored source fits better."""
+    clock, in_mirror = Clock(), 0.0
+    if found.confidence < ACCEPT_CONFIDENCE:
+        in_mirror = mirror_confidence(scale, source, target, seed)
+        clock.lap("mirror_test")
+    found = replace(found, seconds=found.seconds | clock.seconds)
+    if found.confidence >= in_mirror:
+        return replace(found, notes=diagnostics.notes_if_registered(found, source, target))
+    reason = "the clouds fit better if one is mirrored"
+    return found.refused(1 - in_mirror, reason, notes=(diagnostics.MIRRORED,))
+
+
+def _at_first_scale(
+    scale: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, *, twice: bool = False
+) -> list[DescribedCloud]:
+    """Describe both clouds; InputError, with what may be wrong, if too few points are left."""
+    found, error = attempted(lambda: _described(scale, (source, None), (target, None), twice=twice))
+    if found is not None:
+        return found
+    if words := diagnostics.doubtful_units(source.points, target.points, differ=True):
+        error = f"{source.name or 'source'}, {target.name or 'target'}: {words[0]}"
+    raise InputError(error)
+
+
 def _described(
-    first: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, *, twice: bool = False
-) -> tuple[DescribedCloud, DescribedCloud]:
-    """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
-    try:
-        descriptor = first.descriptor
-        a, b = parallel.each(
-            lambda cloud: cloud.at(descriptor, twice=twice), (source, target), descriptor.device
-        )
-    except OutputError:  # no fault of the clouds
-        raise
-    except InputError as error:
-        if words := diagnostics.doubtful_units(source.points, target.points, differ=True):
-            names = source.name or "source", target.name or "target"
-            raise InputError(f"{', '.join(names)}: {words[0]}") from error
-        raise
-    return a, b
+    scale: SingleScaleRegistrar, *clouds: tuple[PreparedCloud, Viewpoint | None], twice: bool = False
+) -> list[DescribedCloud]:
+    """Describe clouds, each with the viewpoint that was decided at another scale, if there is one."""
+    descriptor = scale.descriptor
+    return parallel.each(lambda each: each[0].at(descriptor, each[1], twice=twice), clouds, descriptor.device)
 
 
 def _at_another_scale(
@@ -119,21 +135,14 @@ def _at_another_scale(
     target: tuple[PreparedCloud, DescribedCloud],
     first: SingleScaleRegistrar,
     answer: Answer,
-) -> tuple[Registration | None, dict[str, float]]:
-    """The first answer at these scales that `first` confirms by the clouds at its scale; seconds of all."""
-    (_, a), (_, b) = source, target
-    total = Clock()
+    total: Clock,
+) -> Registration | None:
+    """The first answer at these scales that `first` confirms by the clouds at its scale."""
+    sides = [(cloud, at_first.seen_from) for cloud, at_first in (source, target)]
     for scale in scales:
         clock = Clock()
-        try:
-            described = parallel.each(
-                lambda pair, descriptor=scale.descriptor: pair[0].at(descriptor, pair[1].seen_from),
-                (source, target),
-                scale.descriptor.device,
-            )
-        except OutputError:
-            raise
-        except InputError:  # too few points at this scale
+        described, _ = attempted(partial(_described, scale, *sides))
+        if described is None:  # too few points at this scale
             continue
         clock.lap("describe")
         other = answer(scale, *described)
@@ -141,17 +150,14 @@ def _at_another_scale(
         total.add(other.seconds)
         if not other.registered:
             continue
-        again = first.assess(a, b, other.T_target_source)
+        again = first.assess(source[1], target[1], other.T_target_source)
         total.add(again.seconds)
         confidence = (other.confidence**3 * again.confidence) ** 0.25
         if confidence >= MIN_CONFIDENCE:
             finer = min(other, again, key=lambda each: each.voxel)
             reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} inliers confirm it"
-            confirmed = replace(
-                finer, registered=True, confidence=confidence, reason=reason, alternative=None
-            )
-            return confirmed, total.seconds
-    return None, total.seconds
+            return replace(finer, registered=True, confidence=confidence, reason=reason, alternative=None)
+    return None
 
 
 def mirror_confidence(

@@ -10,7 +10,7 @@ from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.fallback import answer_at_scales
+from pcreg.registration.strategy.fallback import mirror_tested
 from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
@@ -51,14 +51,19 @@ def locate(
     for answer, _ in answers:
         clock.add(answer.seconds)
     if found.registered:
-        found = answer_at_scales(scan, region, [scale], lambda *_: found, seed=seed)
+        found = mirror_tested(found, scale, described, region.at(scale.descriptor), seed)
     T = region.frame.T_given_local @ found.T_target_source
     others = [
         (other, where)
         for other, where in answers
         if not scale.is_same(described, T, where.frame.T_given_local @ other.T_target_source)
     ]
-    found = _among(found, region, others)
+    rival, where = max(others, key=lambda each: each[0].confidence, default=(found, region))
+    found = found.among(
+        [other for other, _ in others],
+        "two places of the map fit about equally well; it may repeat itself",
+        alternative=region.frame.T_local_given @ where.frame.T_given_local @ rival.T_target_source,
+    )
     return replace(found, seconds=found.seconds | clock.seconds), region
 
 
@@ -68,13 +73,3 @@ def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, wher
     middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
     points = region.cloud.points
     return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
-
-
-def _among(found: Registration, region: PreparedCloud, others: list[Answer]) -> Registration:
-    """The answer, given those about other places."""
-    rival, where = max(others, key=lambda each: each[0].confidence, default=(found, region))
-    return found.among(
-        [other for other, _ in others],
-        "two places of the map fit about equally well; it may repeat itself",
-        alternative=region.frame.T_local_given @ where.frame.T_given_local @ rival.T_target_source,
-    )

@@ -11,8 +11,8 @@ an answer is refused where two scales fit about equally well, and where the over
 source grows.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,8 @@ from pcreg.registration.matching.screening import (
 )
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.fallback import answer_at_scales
+from pcreg.registration.strategy.scales import Scales
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import attempted
@@ -67,20 +69,18 @@ class _Answer(NamedTuple):
 
 
 def register_similarity(
-    source: PreparedCloud,
-    target: PreparedCloud,
-    scale_for: Callable[[PreparedCloud], SingleScaleRegistrar],
-    register: Callable[[PreparedCloud], Registration],
-) -> tuple[Registration, PreparedCloud]:
-    """Register the enlarged source between local frames, and return the enlarged source as well.
+    source: PreparedCloud, target: PreparedCloud, scales: Scales, *, seed: int, prior: Prior, diagnose: bool
+) -> Registration:
+    """Find the scale of the source, and register the enlarged source as any other.
 
-    `scale_for` gives the registrar at the voxel size that suits an enlarged source and the target, and
-    `register` registers such a source to the target by the road of `Registrar.register`. `Registration.scale`
-    of the answer says how much the source was enlarged. Raises InputError as these do.
+    The answer is about the source as given; `Registration.scale` says how much it was enlarged. Raises
+    InputError as `Registrar.register`.
     """
     clock = Clock()
     around = target.extent / source.extent
-    at = scale_for(source.enlarged(around))
+    at = replace(next(scales.scales(source.enlarged(around), target)), prior=prior)
+    search = partial(SingleScaleRegistrar.match, seed=seed)
+    options = {"seed": seed, "prior": prior, "diagnose": diagnose}
     proposed = proposed_scales(source, target, at, around) or [ProposedScale(around, 0)]
     clock.lap("scale_search")
     answers: list[_Answer] = []
@@ -91,19 +91,23 @@ def register_similarity(
             scale = _refined(source, target, at, proposal.scale)
             refining.lap("scale_refinement")
             enlarged = source.enlarged(scale)
-            found = register(enlarged)
+            found = answer_at_scales(enlarged, target, scales.scales(enlarged, target), search, **options)
             answers.append(_Answer(scale, enlarged, replace(found, seconds=refining.seconds | found.seconds)))
     best = max(answers, key=lambda answer: (answer.found.registered, answer.found.confidence))
     others = [answer for answer in answers if _ratio(answer.scale, best.scale) > SAME_SCALE]
     for answer in answers:
         clock.add(answer.found.seconds)
-    found = _among(best, others)
+    rival = max(others, key=lambda other: other.found.confidence, default=best)
+    least, most = sorted((best.scale, rival.scale))
+    reason = f"the scale cannot be determined: {least:.3g} and {most:.3g} fit about equally well"
+    found = best.found.among([other.found for other in others], reason)
     if found.registered:
         found = _observable(found, best.enlarged, target, at)
-    return replace(found, scale=best.scale, seconds=clock.seconds), best.enlarged
+    found = replace(found, scale=best.scale, seconds=clock.seconds)
+    return _in_source_units(found.of_clouds(best.enlarged, target), source)
 
 
-def in_source_units(found: Registration, source: PreparedCloud) -> Registration:
+def _in_source_units(found: Registration, source: PreparedCloud) -> Registration:
     """A registration of the enlarged source as one of the source as given, without its rigid covariance."""
     growth = enlargement(found.scale)
     viewpoint, other = found.viewpoints
@@ -191,14 +195,6 @@ def _refined(source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegist
 
 def _ratio(a: float, b: float) -> float:
     return max(a / b, b / a)
-
-
-def _among(best: _Answer, others: list[_Answer]) -> Registration:
-    """The best answer, given those at other scales."""
-    rival = max(others, key=lambda other: other.found.confidence, default=best)
-    least, most = sorted((best.scale, rival.scale))
-    reason = f"the scale cannot be determined: {least:.3g} and {most:.3g} fit about equally well"
-    return best.found.among([other.found for other in others], reason)
 
 
 def _observable(
