@@ -21,16 +21,17 @@ from pcreg.mapping.submap import Question, answered
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
+from pcreg.runtime.workers import map_unordered
 
 MIN_PART_CONFIDENCE = 0.9  # of a submap, from which on two parts are one
-MIN_HELD_CONFIDENCE = 0.65  # of a submap and the likeliest edge, on average, below which two parts are apart
+MIN_HELD_CONFIDENCE = 0.65  # mean of a submap and the likeliest edge, below which two parts are separate
 MAX_PASSES = 5  # larger maps decide more
 MAX_PLACES = 3  # verified between two maps
 MIN_CHANCE = 0.01  # confidence of a hypothesis about such a place
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 OUTWEIGHED = "contradicts likelier pairs between the same parts of a map"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
-Joint = tuple[Motion, Registration]  # a place of one map in another, and the answer of a submap about it
+Joint = tuple[Motion, Registration]  # a motion between two maps, and the verdict on it by submaps
 
 
 class Consolidation:
@@ -147,8 +148,9 @@ class Consolidation:
     def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
         """The questions with their answers, and a bar if there are words; none is computed twice."""
         new = list({each.key: each for each in questions if each.key not in self.answers}.values())
-        found = answered(self.executor, self.growing.context, new)
+        shared = self.growing.work, self.growing.paths, self.growing.voxel
+        found = map_unordered(self.executor, answered, shared, new)
         if words:
             found = progress(found, words, len(new))
-        self.answers |= {new[number].key: answer for number, answer in found}
+        self.answers |= {question.key: answer for question, answer in found}
         return [(question, self.answers[question.key]) for question in questions]

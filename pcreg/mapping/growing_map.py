@@ -21,7 +21,7 @@ from pcreg.mapping.proposal import (
     probability_of,
     propose,
 )
-from pcreg.mapping.submap import Context, Scan
+from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.clouds.local_frame import between_given, between_local
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
@@ -55,10 +55,11 @@ def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int
 class GrowingMap:
     """The scans, and the records of their pairs so far."""
 
-    def __init__(self, context: Context, scans: Sequence[Scan], records: Records) -> None:
-        self.context, self.scans, self.records = context, scans, records
-        self.work, self.paths, self.voxel = context.work, context.paths, context.voxel
-        self.probes = [scan.probes for scan in scans]
+    def __init__(self, work: Work, scans: dict[str, Scan], voxel: float, records: Records) -> None:
+        """Begin with scans by path, described at `voxel` metres, and the records of pairs so far."""
+        self.work, self.voxel, self.records = work, voxel, records
+        self.paths, self.scans = tuple(scans), tuple(scans.values())
+        self.probes = [scan.probes for scan in self.scans]
         self.inliers: Values = {}  # matches that agree, of the screened pairs
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
         self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs

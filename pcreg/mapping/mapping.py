@@ -21,7 +21,7 @@ from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
-from pcreg.mapping.submap import Context, Scan
+from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import OTHER_RUN, Work, examined_files, settings_of
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, check_viewpoint, points_of
 from pcreg.registration.clouds.stored import CloudFile
@@ -156,11 +156,10 @@ def run(
         if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):
             found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}
             scans |= _described(executor, work, behind, voxel)[0]
-        used = [path for path in paths if path in scans]
+        used = {path: scans[path] for path in paths if path in scans}
         if len(used) < 2:
             raise InputError(f"{len(used)} of {len(paths)} scans can be used; {next(iter(errors.values()))}")
-        context = Context(work, tuple(used), voxel)
-        growing = GrowingMap(context, [scans[path] for path in used], records)
+        growing = GrowingMap(work, used, voxel, records)
         if sequence:
             growing.follow()
         consolidation = Consolidation(growing, executor)

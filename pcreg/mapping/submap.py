@@ -4,8 +4,7 @@ A wrong motion may bring two scans together without a contradiction. It seldom d
 space, the sides of surfaces and the matches of several scans then count.
 """
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +20,6 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
-from pcreg.runtime.workers import map_unordered
 
 MAX_PROBES = 200
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
@@ -114,36 +112,20 @@ class Question:
         return self.source.rows, self.target.rows, T
 
 
-@dataclass(frozen=True)
-class Context:
-    """The files of the scans, and the scale at which they are described."""
-
-    work: Work
-    paths: tuple[str, ...]
-    voxel: float  # metres
-
-
-def answered(
-    executor: Executor | None, context: Context, questions: Sequence[Question]
-) -> Iterator[tuple[int, Answer]]:
-    """Number and answer of each question, as they are done; motions are between the frames of the submaps."""
-    return map_unordered(executor, _answer, (context, tuple(questions)), range(len(questions)))
-
-
-def _answer(context: Context, questions: Sequence[Question], number: int) -> Answer:
-    question, work = questions[number], context.work
-    scale = work.registrar.at(context.voxel)
+def answered(work: Work, paths: Sequence[str], voxel: float, question: Question) -> Answer:
+    """The answer about scans at `paths`, described at `voxel` metres, between the frames of the submaps."""
+    scale = work.registrar.at(voxel)
     descriptor, corners, whole = scale.descriptor, [], []
     for submap in (question.source, question.target):
-        clouds = [work.cloud(context.paths[row]) for row in submap.rows]
+        clouds = [work.cloud(paths[row]) for row in submap.rows]
         corners.append(clouds[0].frame.corner)
         described = [cloud.at(descriptor).on("cpu") for cloud in clouds]
-        whole.append(fused(described, submap.poses, context.voxel).on(descriptor.device))
+        whole.append(fused(described, submap.poses, voxel).on(descriptor.device))
     scale = replace(scale, prior=work.prior.between(*corners))
     if question.T_target_source is None:
         found, model = scale.hypotheses(*whole, seed=work.seed), ConfidenceModel.shipped()
         return [(each.refined.T_target_source, model.probability(each.evidence)) for each in found]
-    return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * context.voxel)
+    return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * voxel)
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:

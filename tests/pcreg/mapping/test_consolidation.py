@@ -27,8 +27,7 @@ def poses():
 def growing(poses):
     """Scans 0 to 3 and 4 to 6 in a map each."""
     scans = [scan(transform(inverse(pose), corner(seed))) for seed, pose in enumerate(poses)]
-    context = SimpleNamespace(work=None, paths=tuple("abcdefg"), voxel=VOXEL)
-    made = GrowingMap(context, scans, records=None)
+    made = GrowingMap(None, dict(zip("abcdefg", scans, strict=True)), VOXEL, records=None)
     pairs = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 4), (6, 4), (6, 5)]
     add(made, *(measured(poses, *pair, confidence=0.995) for pair in pairs))
     made.solve()
@@ -59,17 +58,15 @@ def agree(growing, count):
 def oracle(poses, confidence=0.9, *, credulous=False):
     """Answers questions by the true poses; a search finds them and others. It may confirm any motion, too."""
 
-    def answered(executor, context, questions):
-        for number, question in enumerate(questions):
-            true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
-            if (T := question.T_target_source) is None:
-                yield number, [(true, 0.3), (TURNED @ true, 0.2)]
-                continue
-            right = credulous or translation_error(T, true) < 0.1
-            ends = question.source.rows[0], question.target.rows[0]
-            likely = confidence if min(ends) < 4 <= max(ends) else 0.9  # less between the two maps
-            found = {"T_target_source": T, "registered": right, "confidence": likely if right else 0.05}
-            yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
+    def answered(work, paths, voxel, question):
+        true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
+        if (T := question.T_target_source) is None:
+            return [(true, 0.3), (TURNED @ true, 0.2)]
+        right = credulous or translation_error(T, true) < 0.1
+        ends = question.source.rows[0], question.target.rows[0]
+        likely = confidence if min(ends) < 4 <= max(ends) else 0.9  # less between the two maps
+        found = {"T_target_source": T, "registered": right, "confidence": likely if right else 0.05}
+        return SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
 
     return answered
 
@@ -97,7 +94,7 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
     """One wrong edge, or three that agree with one another."""
     asked = []
     answers = oracle(poses)
-    monkeypatch.setattr(consolidation, "answered", lambda *each: asked.extend(each[2]) or answers(*each))
+    monkeypatch.setattr(consolidation, "answered", lambda *each: asked.append(each[3]) or answers(*each))
     for pair in ((6, 4), (6, 5)):
         del growing.edges[pair], growing.answers[pair]
     wrong = [(6, other) for other in others]
@@ -137,11 +134,10 @@ def test_an_edge_and_a_submap_decide_together(growing, poses, monkeypatch, own, 
 def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
     """Scan 6 alone says too little of its place beside 2 and 3; with scans 4 and 5 it says enough."""
 
-    def answered(executor, context, questions):
-        for number, question in enumerate(questions):
-            alone = question.source.rows == (6,) and {*question.target.rows} <= {0, 1, 2, 3}
-            found = {"T_target_source": question.T_target_source, "confidence": 0.3 if alone else 0.95}
-            yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
+    def answered(work, paths, voxel, question):
+        alone = question.source.rows == (6,) and {*question.target.rows} <= {0, 1, 2, 3}
+        found = {"T_target_source": question.T_target_source, "confidence": 0.3 if alone else 0.95}
+        return SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
 
     monkeypatch.setattr(consolidation, "answered", answered)
     pairs = [(6, 2), (6, 3), (6, 4), (6, 5)]

@@ -47,7 +47,7 @@ def maps(n):
     """Maps of two scans; each agrees with two others, and a refused pair lies between each two of these."""
     rng = np.random.default_rng(0)
     surface = scan(rng.uniform(0, 1, (200, 3)))
-    growing = GrowingMap(SimpleNamespace(work=None, paths=(), voxel=VOXEL), [surface] * n, records=None)
+    growing = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, records=None)
     for row in range(0, n, 2):
         edge = measured(np.tile(np.eye(4), (n, 1, 1)), row + 1, row, confidence=0.99)
         growing.edges[row + 1, row] = edge
@@ -61,11 +61,11 @@ def maps(n):
 
 @pytest.mark.parametrize("stage", [pose_graph, maps])
 def test_work_grows_no_faster_than_the_number_of_pairs(stage, monkeypatch):
-    def refused(_executor, _context, questions):
+    def refused(_work, _paths, _voxel, question):
+        if question.T_target_source is None:
+            return []
         refusal = {"registered": False, "confidence": 0.0, "reason": "", "covariance": COVARIANCE}
-        for number, question in enumerate(questions):
-            refused = SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
-            yield number, [] if question.T_target_source is None else refused
+        return SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
 
     monkeypatch.setattr(consolidation, "answered", refused)
     monkeypatch.setattr(consolidation, "progress", lambda items, *_: items)

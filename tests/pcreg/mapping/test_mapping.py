@@ -160,11 +160,11 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
     """A scan is described from its origin, although the estimate is another place."""
     paths, described = paths_of(places[0])[:2], []
     monkeypatch.setattr(mapping, "_seen_from_behind", lambda scans, files: paths[:1])
-    monkeypatch.setattr(mapping, "GrowingMap", lambda context, *_: described.append(context) or 1 / 0)
+    monkeypatch.setattr(mapping, "GrowingMap", lambda work, *_: described.append(work) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
-    (context,) = described
-    stated = [context.work.cloud(path).at(context.work.registrar.at(VOXEL).descriptor) for path in paths]
+    (work,) = described
+    stated = [work.cloud(path).at(work.registrar.at(VOXEL).descriptor) for path in paths]
     assert [bool(cloud.viewpoint_known) for cloud in stated] == [True, False]
 
 
