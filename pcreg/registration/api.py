@@ -11,12 +11,13 @@ To register many pairs of few clouds, prepare each once: `pcreg.Registrar`.
 """
 
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import rigid_motion
-from pcreg.registration.clouds.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
+from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
@@ -124,8 +125,13 @@ def _prepared(
     viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
 ) -> tuple[PreparedCloud, PreparedCloud]:
     """Both clouds, each with its own unit and viewpoint."""
-    (from_, to), (here, there) = both_units(units), both_viewpoints(viewpoint)
+    (from_, to), (here, there) = _for_each(units), _for_each(viewpoint)
     return (
         registrar.prepare(source, name="source", units=from_, columns=columns, viewpoint=here),
         registrar.prepare(target, name="target", units=to, columns=columns, viewpoint=there),
     )
+
+
+def _for_each(option: Any) -> Any:
+    """The options of source and target, from one for both or a pair."""
+    return option if isinstance(option, list | tuple) and len(option) == 2 else (option, option)

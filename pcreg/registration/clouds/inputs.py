@@ -83,25 +83,6 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
     raise InputError(f"viewpoint {shown} is unknown; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
 
 
-def both_viewpoints(
-    option: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
-) -> tuple[ViewpointOption, ViewpointOption]:
-    """Return the options for source and target, from one for both or one for each."""
-    if isinstance(option, list | tuple) and len(option) == 2:
-        return check_viewpoint(option[0]), check_viewpoint(option[1])
-    checked = check_viewpoint(option)
-    return checked, checked
-
-
-def both_units(units: str | Sequence[str]) -> tuple[str, str]:
-    """Return the units of source and target, from one for both or one for each, or raise InputError."""
-    if isinstance(units, str):
-        return units, units
-    if not isinstance(units, Sequence) or len(units) != 2:
-        raise InputError(f"units={units!r}: name one for both clouds, or two, of {' '.join(METRES)}")
-    return units[0], units[1]
-
-
 def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
