@@ -36,8 +36,7 @@ from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import MAX_DEVIATIONS, ConfidenceModel
-from pcreg.registration.judge.confidence_terms import TERMS
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS, TERMS, ConfidenceModel
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError

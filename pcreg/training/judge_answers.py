@@ -15,8 +15,7 @@ from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_gi
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.ransac import MAX_RANKED
-from pcreg.registration.judge.confidence import proves_little
-from pcreg.registration.judge.confidence_terms import TERMS, values_of
+from pcreg.registration.judge.confidence import TERMS, proves_little, values_of
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered

@@ -4,30 +4,77 @@ Fitted to motions between simulated scans whose ground truth is given (`python -
 docs/benchmarks/confidence.md has the results on real ones. One model serves descriptors of all kinds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
-from pcreg.registration.judge.confidence_terms import (
-    OBSERVABILITY,
-    TERMS,
-    ConfidenceTerm,
-    values_of,
-)
 from pcreg.registration.judge.evidence import Evidence
 
 MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
-MIN_LIKELY = 0.5  # confidence above which clouds are examined for being noise, and that noise gets at most
+MIN_LIKELY = 0.5  # confidence above which the clouds are tested for noise, whose confidence is at most this
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
 ACCEPT_CONFIDENCE = 0.95  # from which a registration needs no mirror test, and ends the search in a map
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
-# Of a motion by itself: of 1,227 above it, held out in the fit, one is wrong. So two are equally likely, as
-# in a symmetric scene, however the last digits differ.
+# Largest probability of a motion by itself: of 1,227 above it, held out in the fit, one is wrong. Two motions
+# of a symmetric scene both get it, and so are equally likely.
 MAX_PROBABILITY = 0.995
 MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing
+MAX_THICKNESS = 20.0  # voxels
+
+
+@dataclass(frozen=True)
+class ConfidenceTerm:
+    """One number, and the reason for a refusal where a motion misses it most."""
+
+    name: str
+    value: Callable[[Evidence], float]
+    reason: str  # a template
+
+    def rejection_reason(self, evidence: Evidence) -> str:
+        """The reason with the numbers of the evidence."""
+        freedom = evidence.observability.free[0] if evidence.observability.free else "slide"
+        other_side = 1 - evidence.same_side_ratio
+        return self.reason.format(e=evidence, freedom=freedom, other_side=other_side)
+
+
+FEW_INLIERS = "only {e.inliers} inliers of {e.matches} matches, no more than chance may explain"
+FLAT = (
+    "the {e.inliers} inliers lie nearly in a plane, as those of two unrelated walls or of a mirror image do"
+)
+APART = "the overlap is {e.overlap:.0%}, but its surfaces lie {e.plane_rmse:.2f} voxels apart (RMS)"
+DISPUTED = (
+    "free-space violation: {e.contradiction:.0%} of one cloud, in one piece, stands where the other sensor "
+    "saw empty space"
+)
+MISPLACED = (
+    "{e.curved_contradiction:.0%} of the edges and small objects of one cloud are displaced in the other"
+)
+BACKWARDS = (
+    "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
+    "laid onto its mirror image"
+)
+UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves little"
+OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
+    "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
+)
+# More of each never makes a motion less likely
+TERMS = (
+    ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), FEW_INLIERS),
+    ConfidenceTerm("thickness", lambda e: np.log(0.1 + min(e.inlier_thickness, MAX_THICKNESS)), FLAT),
+    ConfidenceTerm("planes", lambda e: -e.plane_rmse, APART),
+    ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), DISPUTED),
+    ConfidenceTerm("curved", lambda e: -np.log(e.curved_contradiction), MISPLACED),
+    ConfidenceTerm("sides", lambda e: e.same_side_ratio, BACKWARDS),
+    OBSERVABILITY,
+)
+
+
+def values_of(evidence: Evidence) -> np.ndarray:
+    """The values (F,) of the terms."""
+    return np.array([term.value(evidence) for term in TERMS])
 
 
 @dataclass(frozen=True)

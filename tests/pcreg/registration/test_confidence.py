@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from pcreg.registration.judge.confidence import MAX_PROBABILITY, MIN_CONFIDENCE, MIN_INLIERS, ConfidenceModel
-from pcreg.registration.judge.confidence_terms import TERMS
+from pcreg.registration.judge.confidence import (
+    MAX_PROBABILITY,
+    MIN_CONFIDENCE,
+    MIN_INLIERS,
+    TERMS,
+    ConfidenceModel,
+)
 from pcreg.registration.judge.observability import Observability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
