@@ -157,11 +157,10 @@ class Trainer:
                     with self._atomic():
                         if batch is not None:
                             outcome = self._step(batch)
-                            self.scalars.write()  # as is what follows, while the GPU works
-                            self._read()
+                            self._read()  # of the step before, and written while the GPU works
                             self._unread, trained = outcome, True
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                            self.scalars.hold(times, self.state.step)
+                            self.scalars.write(times, self.state.step)
                         self.state.batch += 1
                     if batch is not None and self.state.step % self.checkpoint_every == 0:
                         self._save()
@@ -222,7 +221,7 @@ class Trainer:
         """Wait for the outcome of the last step; after a signal it is read again."""
         if self._unread is not None:
             found = self._unread.read()
-            self.scalars.hold(found, self._unread.step)
+            self.scalars.write(found, self._unread.step)
             self._note = f"loss {found['loss/total']:.3f}"
             self._unread = None
 
@@ -240,8 +239,7 @@ class Trainer:
         figures = validate(self.output_network)
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
-        self.scalars.hold({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
-        self.scalars.write()
+        self.scalars.write({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
         return figures
 
     def _keep_best(self, figures: dict[str, float]) -> None:

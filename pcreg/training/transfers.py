@@ -80,28 +80,20 @@ class Outcome:
 
 
 class Scalars:
-    """Figures for TensorBoard, held until the host has a millisecond to write them."""
+    """Figures for TensorBoard; without a folder none are written."""
 
     def __init__(self, folder: Path | None, purge_step: int):
-        """Void the steps from `purge_step` on in the files of `folder`. None: nothing is written."""
+        """Void the steps from `purge_step` on in the files of `folder`."""
         self._writer = None
         if folder is not None:
             from torch.utils.tensorboard import SummaryWriter  # takes long to import
 
             self._writer = SummaryWriter(str(folder), purge_step=purge_step)
-        self._held: list[tuple[str, float, int]] = []
 
-    def hold(self, scalars: dict[str, float], step: int) -> None:
-        self._held += [(name, value, step) for name, value in scalars.items()]
-
-    def write(self) -> None:
-        held, self._held = self._held, []
-        if self._writer is not None:
-            for scalar in held:
-                self._writer.add_scalar(*scalar)
+    def write(self, scalars: dict[str, float], step: int) -> None:
+        for name, value in scalars.items() if self._writer else ():
+            self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Write what is held, and close the files."""
-        self.write()
-        if self._writer is not None:
+        if self._writer:
             self._writer.close()

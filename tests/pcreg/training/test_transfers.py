@@ -48,12 +48,11 @@ def test_an_outcome_has_the_figures_of_its_step():
     }
 
 
-def test_scalars_are_written_when_asked_for_and_at_the_end(tmp_path):
+def test_scalars_are_in_the_file_after_an_interruption(tmp_path):
     def train():
         with closing(Scalars(tmp_path, 1)) as scalars:
-            scalars.hold({"loss": 2.0, "norm": 0.5}, 1)
-            scalars.write()
-            scalars.hold({"loss": 1.0}, 2)
+            scalars.write({"loss": 2.0, "norm": 0.5}, 1)
+            scalars.write({"loss": 1.0}, 2)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
