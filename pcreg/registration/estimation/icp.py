@@ -55,16 +55,16 @@ def refine(
     origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
     starts, planes = to_work @ motions, Planes(target - like(origin, target), normals)
-    stages = [np.broadcast_to(np.eye(4), starts.shape)]
-    for some, max_distance in ((every_nth(source, MAX_COARSE_POINTS), 2 * distance), (source, distance)):
-        moved, min_step = moved_by_each(starts, some), CONVERGENCE_RATIO * distance
-        stages.append(point_to_plane(moved, planes, stages[-1], max_distance, min_step, iterations))
+    some, moved = moved_by_each(starts, every_nth(source, MAX_COARSE_POINTS)), moved_by_each(starts, source)
+    none, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
+    coarse = point_to_plane(some, planes, none, 2 * distance, min_step, iterations)
+    fine = point_to_plane(moved, planes, coarse, distance, min_step, iterations)
     found = []
-    for start, at_start, *ends in zip(starts, moved, *stages, strict=True):
-        fits = _fits(moved_by_each(np.stack(ends), at_start), planes.index, distance)
+    for start, points, steps in zip(starts, moved, np.stack([none, coarse, fine], axis=1), strict=True):
+        fits = _fits(moved_by_each(steps, points), planes.index, distance)
         best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
         _, near, rmse = fits[best].tolist()
-        T = to_target @ ends[best] @ start
+        T = to_target @ steps[best] @ start
         found.append(Refinement(T, near / max(len(source), 1), rmse, distance))
     return found
 
