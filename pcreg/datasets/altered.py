@@ -21,7 +21,7 @@ REPLAYED = "replay:"
 BIN_DEGREES = 0.02  # of the histogram
 SIGMAS_DEGREES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)  # that are tried
 MIN_PROMINENCE = 0.15  # of a peak, as a fraction of the high ones
-MIN_DEVIATIONS = 4.0  # and in standard deviations of what chance makes of as many points
+MIN_DEVIATIONS = 4.0  # of a peak, in standard deviations of random counts
 # Fraction of the points in peaks: of a de-skewed scan of 64 beams 0.15, of raw scans 0.5 and more.
 MIN_PEAK_FRACTION = 0.12
 MAX_STEP_DEGREES = 1.0, 0.1  # median of azimuth and elevation from one point of a beam to the next

@@ -26,7 +26,7 @@ from pcreg.runtime.records import Records, code_fingerprint
 
 log = logging.getLogger(__name__)
 
-MAX_CORRECTION = 3.0  # voxels, of the path's motion by a pair's registration; up to 0.5 on the same sequences
+MAX_CORRECTION = 3.0  # voxels, of the motion along the path; registrations correct it by up to 0.5
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 MAX_SENSOR_DISTANCE = 10.0  # cloud extents from its middle; further away the origin is that of a map
 MAX_FAILED_NAMED = 5  # steps; the others are counted

@@ -10,8 +10,8 @@ from pathlib import Path
 
 WEIGHTS = Path(str(files("pcreg.weights"))) / "fcgf.safetensors"
 ROOM_VOXEL, STREET_VOXEL = 0.05, 0.3  # metres
-# Metres, from which on both a cloud is a LiDAR scan of a street. A smaller extent with as large a voxel is a
-# room of few points: simulated scans of rooms extend over up to 7 m, most of streets over 19 m and more.
+# Metres: a cloud with both or more is a LiDAR scan of a street. With such a voxel but a smaller extent it is
+# a room of few points: simulated scans of rooms extend over up to 7 m, most of streets over 19 m and more.
 MIN_OUTDOOR_VOXEL, MIN_OUTDOOR_EXTENT = 0.1, 10.0
 MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and the usual one
 

@@ -7,7 +7,7 @@ from pcreg.geometry.se3 import dot
 from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
-# Axes of the products in a symmetric matrix (3, 3), and which product each entry is
+# The six products xx xy xz yy yz zz by their axes, and the product in each entry of a matrix (3, 3)
 FIRST, SECOND, ENTRIES = [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2], [0, 1, 2, 1, 3, 4, 2, 4, 5]
 QUERIES_AT_ONCE = 1 << 9  # on the CPU: their neighbours, a third of a megabyte, stay in the cache
 

@@ -8,7 +8,7 @@ import numpy as np
 from pcreg.arrays import Array, like, namespace, to_host
 from pcreg.runtime.errors import InputError
 
-# Of an entry of a rotation from the nearest one: text with three decimals is within half of it
+# Of each entry of a matrix from the nearest rotation: twice the error of text with three decimals
 MAX_DEVIATION = 1e-3
 ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 

@@ -42,8 +42,8 @@ MIN_SPACING_CORRELATION = 0.3
 # From which on a sensor stood at the place: simulated LiDAR scans have 0.67 to 0.98 at the place found, which
 # turns 98 % of the normals and more to the true side; fragments have 0.37 at most.
 MIN_KNOWN_CORRELATION = 0.6
-MAX_HIDDEN_FRACTION = 0.06  # from there; of these scans 0.031 at most
-MAX_CORRELATION_DEFICIT = 0.02  # below the best place, of places as good
+MAX_HIDDEN_FRACTION = 0.06  # of points hidden from such a place; of simulated LiDAR scans 0.031 at most
+MAX_CORRELATION_DEFICIT = 0.02  # a place this much below the best one counts as equally good
 HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and down
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface

@@ -17,7 +17,7 @@ POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower an
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # that float32 can count
 SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
-BOX_POINTS = 20_000  # that tell where these are, to within a hundredth
+BOX_POINTS = 20_000  # of which the quantiles are taken, to within a hundredth
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
@@ -143,7 +143,8 @@ class CellCounts:
     def crowded(self, voxels: Sequence[float]) -> np.ndarray:
         """Numbers (V,) of points in cells that hold eight or more."""
         numbers, others = self._in_order(voxels), MIN_CROWDED_POINTS - 1
-        # Of n >= 8 points in a cell n - 7 have the seventh after them in it, and of these n - 8 the next too
+        # Of n >= 8 points of a cell, in order, n - 7 have their seventh successor in it, and of these n - 8
+        # are followed by another one: 8 (n - 7) - 7 (n - 8) = n
         full = numbers[:, others:] == numbers[:, :-others]
         return to_host(MIN_CROWDED_POINTS * full.sum(1) - others * (full[:, 1:] & full[:, :-1]).sum(1))
 

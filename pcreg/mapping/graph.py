@@ -20,9 +20,9 @@ from pcreg.geometry.se3 import inverse, rms_displacement, rotation_error, transl
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
-# Of edges that hold a part of a map together: the most that a pair has, if no other motion is likely. Of 48
-# simulated rooms at once none of 758 such edges is wrong, and 64 of 1,666 others, which confirm one another
-# where rooms look alike.
+# Of edges that hold a part of a map together: the most that a pair can have. Among scans of 48 simulated
+# rooms none of 758 such edges is wrong, but 64 of 1,666 others, which confirm one another in rooms that look
+# alike.
 SURE_CONFIDENCE = 0.995
 MAX_STEPS, MIN_CHANGE, MIN_DAMPING = 100, 1e-6, 1e-6  # of the optimisation; the change is a part of the sum
 

@@ -37,8 +37,8 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 # A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
 # sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
 FACING, MIN_FACING_SCANS = 0.95, 0.6
-# From which on submaps decide after each round, and not at the end alone, when they know most: among many
-# places wrong pairs join most scans into one graph, which takes minutes to solve
+# Scans from which on submaps decide after each round, not only at the end: wrong pairs would otherwise join
+# most of them into one graph, which takes minutes to solve
 MANY_SCANS = 500
 
 

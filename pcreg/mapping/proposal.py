@@ -22,7 +22,7 @@ from pcreg.registration.matching.screening import Keypoints
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 15  # of a scan otherwise
-PARTNER_ROUNDS = 2  # of those that agree with the same scan; more find 0.4 % more of the pairs over 30 %
+PARTNER_ROUNDS = 2  # more find 0.4 % more of the pairs that overlap by over 30 %
 MAX_TARGETS = 3  # maps with which one is compared
 LEAK = 0.1  # conductance of each scan to the ground: scans that no path joins have a resistance, too
 MIN_GAIN = 0.25  # of a pair that is worth the time: the resistance of a scan that eight others fix
@@ -34,7 +34,7 @@ STEEPNESS = 6.0
 MAX_CHANCES = 8
 MIN_PROBABILITY = 0.03
 BLOCK = 64  # of the inverse, solved for at a time, and of chosen pairs, after which it is factored anew
-# Numbers for pairs of scans, in both orders
+# A number for each pair of scans, under (a, b) and (b, a)
 Values = dict[tuple[int, int], float]
 
 

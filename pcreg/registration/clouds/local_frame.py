@@ -13,9 +13,10 @@ from pcreg.geometry.se3 import se3
 
 # Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
 RESOLUTION = 2.0**-20
-SMALLEST_EXTENT = 2.0**-900  # metres; of a smaller one the resolution would have no inverse
-# Of the resolution, from which on a rest is rounded up. Stored coordinates are multiples of powers of two or
-# ten: no rest of theirs lies there, so that the noise of adding an offset tips none, as it would at a half.
+SMALLEST_EXTENT = 2.0**-900  # metres; below it 1 / resolution overflows
+# Remainder, in units of the resolution, from which on coordinates are rounded up. Files store multiples of
+# powers of two or ten, which have no remainder near 1/6 but many at 1/2: there the rounding error of an added
+# offset would change results.
 ROUND_UP = 1 / 6
 MIRROR = np.array([-1.0, 1.0, 1.0])
 

@@ -46,7 +46,7 @@ class PreparedCloud:
         *,
         device: str = "cpu",
     ) -> None:
-        """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`."""
+        """`option` is the `viewpoint` of `pcreg.register`; messages call the cloud `name`."""
         self.cloud, self.option, self.name, self.device = cloud, option, name, device
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 

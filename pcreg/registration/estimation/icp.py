@@ -16,12 +16,12 @@ MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones d
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
 # Least step, in distances: below it partners at the edge come and go, and the loop need not end
 CONVERGENCE_RATIO = 1e-3
-# Share of the best score by which a later motion may fall short: sampling changes scores as much
+# Of the best score: a later motion may score this much less, as much as sampling changes scores
 SCORE_TOLERANCE = 0.01
 MAX_CONDITION = 1e8  # of the equations; directions that are determined less are left alone
 
-# Between partners of similarities, voxels, in each iteration: at the end few, as at the edges of the overlap
-# points have partners to the inside alone. They shrink simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
+# Largest distance of partners, voxels, in each iteration. It ends small: beyond the overlap points have
+# partners on one side alone, which shrinks simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
 SIMILARITY_DISTANCES = (1.5,) * 10 + (0.75,) * 6
 
 

@@ -23,13 +23,13 @@ FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough w
 BATCH, MAX_GPU_BATCHES = 5_000, 10  # samples between two checks, and as many times that for a GPU at once
 MAX_HYPOTHESES = 1_000  # with the best scores, many of them nearly the same
 MAX_DISTINCT = 15  # the best that differ, of random samples and of one-way matches each
-MAX_RANKED = 12  # of both; on simulated pairs one of 28 is right in 86.8 %, of 12 in 86.1 %
+MAX_RANKED = 12  # of both; one of them is right in 86.1 % of simulated pairs, one of 28 in 86.8 %
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two distinct hypotheses move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-# In scores of all matches; on simulated pairs of rooms and streets these rank best
+# Relative to the score per match; these rank simulated pairs of rooms and streets best
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
-MIN_PROPOSED_SCORE = 2.0  # of motions proposed: three inliers or more
+MIN_PROPOSED_SCORE = 2.0  # of motions from one-way matches: three inliers or more
 MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
 
 

@@ -8,8 +8,8 @@ BetweenFactorPose3(target, source).
 Point-to-plane registration minimises squared residuals r = J x along the normals. Were they independent,
 the covariance would be sigma^2 (J^T J)^-1. They are not: points of one surface share the bias of the sensor,
 and of how it was sampled. Residuals are therefore summed up block by block, (J^T J)^-1 (sum g g^T) (J^T J)^-1
-with g = J^T r of a block (Liang and Zeger, 1986). What blocks share, too, such as drift within a fused scan,
-leaves no trace in residuals: two factors that were chosen on simulated scans stand for it.
+with g = J^T r of a block (Liang and Zeger, 1986). Errors that all blocks share, such as drift within a fused
+scan, do not show in the residuals: two factors, chosen on simulated scans, account for them.
 """
 
 import numpy as np
@@ -20,11 +20,10 @@ from pcreg.registration.estimation.icp import Refinement, plane_rows
 from pcreg.registration.judge.overlap import Overlap
 
 BLOCK_VOXELS = 5.0  # edge of a block
-# Both chosen on simulated motions: errors over those that independent blocks
-# would leave; and the error, over the residuals' root mean square, that all of a scan has in common
-SHARED_ERROR = 4.5
-COMMON_ERROR = 0.2
-# Observability from which on residuals, and not matches, determine a direction: noise of normals has 0.003
+# Both chosen on simulated motions
+SHARED_ERROR = 4.5  # ratio of the errors to those of independent blocks
+COMMON_ERROR = 0.2  # error that a whole scan has in common, in RMS residuals
+# Observability below which matches, and not residuals, determine a direction; noise of normals has 0.003
 NOISE_OBSERVABILITY = 0.005
 FREE_VOXELS = 2.0  # standard deviation of a direction that matches alone determine
 FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds may be copies

@@ -21,8 +21,8 @@ from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
-MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer these count as APART
-APART = 0.5  # voxels, between surfaces laid on each other at random
+MIN_TOUCHING = 20  # points of the overlap, both ways; with fewer `plane_rmse` is APART
+APART = 0.5  # voxels, `plane_rmse` of surfaces laid on each other at random
 CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
 
 

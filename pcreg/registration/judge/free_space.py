@@ -17,9 +17,9 @@ from pcreg.geometry.se3 import inverse, lengths, moved_by_each, transform
 from pcreg.registration.judge.overlap import Overlap
 
 MAX_VIEWS = 8  # of a cloud: those with most points
-CELL_RADIANS = float(np.radians(2.0))  # of the range image: in a cell of a near surface lies a point
-ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one side on: room for rounding
-# A view is sparse if such a share of its far cells have so many empty ones among the eight around them
+CELL_RADIANS = float(np.radians(2.0))  # of the range image; near surfaces have a point in every cell
+ROWS, COLUMNS = 92, 182  # 180 x 360 degrees, and for rounding a cell more at each edge
+# A view is sparse if more than MIN_SPARSE of its far cells have GAP_CELLS or more empty neighbours
 MIN_SPARSE, GAP_CELLS = 0.8, 3
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another

@@ -18,10 +18,9 @@ from pcreg.runtime.errors import InputError
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
 MAX_TILT = 5.0
-# Of the distance of two matches, by which heights may disagree: verticals may be 2 degrees off
+# Difference of heights, as a fraction of the distance of two matches: verticals may be 2 degrees off
 VERTICAL_SLACK = 0.035
-# By which motions may exceed limits before they are refined, beside the distance between matches
-SLACK_DEGREES = 5.0
+SLACK_DEGREES = 5.0  # by which motions may exceed the limits before they are refined
 
 Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
 

@@ -32,7 +32,7 @@ OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner w
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
 FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
-# Share of its probability that a full refinement must keep. So 133 of 216 simulated pairs are right, else 130
+# Share of its probability that a full refinement must keep: 133 of 216 simulated pairs are right, without 130
 MIN_KEPT_PROBABILITY = 0.5
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
 NO_SURFACE = (
