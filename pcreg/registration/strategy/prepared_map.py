@@ -27,29 +27,20 @@ PROPOSED = 3  # of those, by the matches that agree
 
 
 @dataclass(frozen=True)
-class Region:
-    """A part of the map, and what proposing it needs."""
-
-    cloud: PreparedCloud
-    keypoints: Keypoints
-
-
 class Regions:
-    """Regions of a map at one scale."""
+    """Regions of a map at one scale, at least one."""
 
-    def __init__(self, regions: list[Region]) -> None:
-        """Compare scans with at least one region."""
-        self.regions = regions
-        self.descriptor = GlobalDescriptor.learned([region.keypoints for region in regions])
+    clouds: list[PreparedCloud]
+    keypoints: list[Keypoints]
+    descriptor: GlobalDescriptor  # of all of them
 
     def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
         """Up to three regions in which the scan may lie, best first, and how many matches agree."""
         similarity = self.descriptor.whole @ self.descriptor.describe(scan)
         alike = np.argsort(-similarity, kind="stable")[:SCREENED]
-        likely = [self.regions[row] for row in alike]
-        inliers = parallel.each(lambda region: screen(scan, region.keypoints), likely)
+        inliers = parallel.each(lambda row: screen(scan, self.keypoints[row]), alike)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
-        return [(likely[row].cloud, inliers[row]) for row in best]
+        return [(self.clouds[alike[n]], inliers[n]) for n in best]
 
 
 class PreparedMap(PreparedCloud):
@@ -68,14 +59,18 @@ class PreparedMap(PreparedCloud):
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel)
         if key in self._regions:
             return self._regions[key]
-        found = parallel.each(lambda cloud: _region(cloud, scale), self._clouds(scale.voxel))
-        regions = [region for region in found if region is not None]
-        if not regions:
+        clouds = self._clouds(scale.voxel)
+        found = parallel.each(
+            lambda cloud: attempted(lambda: Keypoints.of(cloud.at(descriptor), scale.voxel))[0], clouds
+        )
+        clouds = [cloud for cloud, keypoints in zip(clouds, found, strict=True) if keypoints]
+        keypoints = [each for each in found if each]
+        if not clouds:
             raise InputError(
                 f"{self.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
                 "give a denser map or a larger voxel"
             )
-        return self._regions.setdefault(key, Regions(regions))
+        return self._regions.setdefault(key, Regions(clouds, keypoints, GlobalDescriptor.learned(keypoints)))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
         """Parts of the map, downsampled, around places that cover all of it."""
@@ -92,11 +87,6 @@ class PreparedMap(PreparedCloud):
         kept[rows] = True
         cloud = replace(self.cloud, viewpoint=self.stated).select(kept)
         return PreparedCloud(cloud, "auto", self.name, device=self.device)
-
-
-def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
-    """Describe a region; None if too few points are left at this scale."""
-    return attempted(lambda: Region(cloud, Keypoints.of(cloud.at(scale.descriptor), scale.voxel)))[0]
 
 
 def _centres(points: np.ndarray, radius: float) -> np.ndarray:
