@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.datasets.pickles import load_pickle, load_pth
-from pcreg.io.cloud import read_cloud
+from pcreg.io.cloud import cloud_of, coordinates, read_cloud
 from pcreg.io.motion import rigid
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError, refusing
@@ -64,7 +64,7 @@ class ThreeDMatch:
             if (path := self.root / folder / f"{name}.ply").is_file():
                 return read_cloud(path).points
             if (path := self.root / folder / f"{name}.pth").is_file():
-                return _points(path)
+                return cloud_of(coordinates(load_pth(path), str(path))).points
         raise InputError(
             f"{self.root}: has no fragment {name} (.ply or .pth); unpack its scene there, "
             "or name the scenes that you have: data.scenes=[...]"
@@ -181,12 +181,3 @@ def _fragment(file: str) -> tuple[str, int]:
     if match is None:
         raise ValueError(f"{file!r} is not called SCENE/cloud_bin_N.pth")
     return match[1], int(match[2])
-
-
-def _points(path: Path) -> np.ndarray:
-    points = load_pth(path)
-    if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind != "f":
-        raise InputError(
-            f"{path}: holds {points.dtype} {points.shape}; a fragment is an array of points (N, 3)"
-        )
-    return points[np.isfinite(points).all(1)].astype(np.float64)

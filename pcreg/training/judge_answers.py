@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pcreg.evaluation.metrics import within
+from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
@@ -20,9 +22,8 @@ from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
-MERGED = 0.3  # of the questions whose viewpoints are not given
+MERGED = 0.3  # share of the questions without viewpoints that have a merged source
 SCENES_PER_HOUSE = 4
-INDOOR_GATE, OUTDOOR_GATE = (0.3, 15.0), (2.0, 5.0)  # metres and degrees of right motions
 INDOOR_SLIDE, OUTDOOR_SLIDE = (0.3, 1.0), (2.0, 6.0)  # metres
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
@@ -42,10 +43,10 @@ class Question:
 
 def is_right(T: np.ndarray, truth: np.ndarray | None, outdoor: bool) -> bool:
     """True for a motion that is close to its truth."""
-    metres, degrees = OUTDOOR_GATE if outdoor else INDOOR_GATE
     if truth is None:
         return False
-    return rotation_error(T, truth) < degrees and translation_error(T, truth) < metres
+    gate = (OUTDOOR_GATES if outdoor else INDOOR_GATES)[0]
+    return bool(within(translation_error(T, truth), rotation_error(T, truth), gate))
 
 
 def questions(

@@ -149,7 +149,7 @@ def test_bad_input_names_the_file_or_key_and_the_remedy(tmp_path):
         ThreeDMatch(tmp_path).cloud("hotel/cloud_bin_3")
     (tmp_path / "hotel").mkdir()
     torch.save(np.zeros((5, 2)), tmp_path / "hotel/cloud_bin_0.pth")
-    with pytest.raises(InputError, match=r"cloud_bin_0.pth: holds float64 \(5, 2\)"):
+    with pytest.raises(InputError, match=r"cloud_bin_0.pth: holds an array of shape \(5, 2\)"):
         ThreeDMatch(tmp_path).cloud("hotel/cloud_bin_0")
 
 
