@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 import yaml
@@ -40,9 +40,10 @@ TYPES = {
         "seeds": list[Annotated[int, pydantic.Field(ge=0, lt=2**31)]],
     },
     "train": {
-        **{"name": str, "weights": str | None, "scales": list[float], "ema": float},
+        **{"name": str, "weights": str | None, "scales": list[float]},
+        "precision": Literal["float32", "bfloat16"],
         "positive_radius": pydantic.PositiveFloat,
-        "interpolation": Annotated[float, pydantic.Field(ge=0, lt=1)],
+        **dict.fromkeys(("interpolation", "ema"), Annotated[float, pydantic.Field(ge=0, lt=1)]),
         **dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt),
         **dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt),
         "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt),

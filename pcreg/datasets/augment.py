@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor
 
 from pcreg.datasets.jagged import Jagged
@@ -18,6 +19,7 @@ BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64
 BANDS = int(182 / BEAM_SPACING)
 
 Floats: TypeAlias = NDArray[np.float64]
+Share: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -25,17 +27,17 @@ class Augmentation:
     """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
     Clouds are the sources of all pairs and then the targets. The motions T_target_source of the pairs follow
-    every change.
+    every change. The command line checks types and bounds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
-    max_relative_rotation: float = 180.0  # degrees between the two rotations; 180: they are independent
+    max_relative_rotation: Annotated[float, Field(ge=0, le=180)] = 180.0  # degrees; 180: independent
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
-    jitter: float = 0.0  # metres, standard deviation per axis
-    crop: float = 0.0  # largest fraction of a cloud that a random plane cuts off
-    drop: float = 0.0  # largest fraction of its points that are dropped at random
-    beams: float = 0.0  # largest fraction of a spinning sensor's beams that are dropped
-    viewpoint: float = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
+    jitter: NonNegativeFloat = 0.0  # metres, standard deviation per axis
+    crop: Share = 0.0  # largest fraction of a cloud that a random plane cuts off
+    drop: Share = 0.0  # largest fraction of its points that are dropped at random
+    beams: Share = 0.0  # largest fraction of a spinning sensor's beams that are dropped
+    viewpoint: Share = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
 
     def __post_init__(self):
         low, high = self.scale
@@ -43,15 +45,6 @@ class Augmentation:
             raise InputError(
                 f"augment.scale={list(self.scale)}: give a range [low, high] with 0 < low <= high"
             )
-        if not 0 <= self.jitter < np.inf:
-            raise InputError(f"augment.jitter={self.jitter}: give metres, 0 for none")
-        if not 0 <= self.max_relative_rotation <= 180:
-            raise InputError(
-                f"augment.max_relative_rotation={self.max_relative_rotation}: give degrees from 0 to 180"
-            )
-        for name in ("crop", "drop", "beams", "viewpoint"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
     def reduce(
         self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator

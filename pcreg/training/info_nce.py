@@ -10,12 +10,12 @@ Samples within `ignore_radius` of a match count neither as positives nor as nega
 from dataclasses import dataclass
 
 import torch
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.transfer import moved
-from pcreg.runtime.errors import InputError
 from pcreg.training.losses import draw
 
 IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
@@ -46,17 +46,10 @@ class Samples:
 class InfoNCE:
     """Loss of unit descriptors; higher temperatures forgive more."""
 
-    temperature: float = 0.05
-    positives_per_pair: int = 512
-    negatives_per_pair: int = 0  # points of either cloud, drawn from all of it
+    temperature: PositiveFloat = 0.05
+    positives_per_pair: PositiveInt = 512
+    negatives_per_pair: NonNegativeInt = 0  # points of either cloud, drawn from all of it
     ignore_radius: float = 2.5  # voxels around a match in which other samples do not count
-
-    def __post_init__(self) -> None:
-        if not (self.temperature > 0 and self.positives_per_pair > 0 and self.negatives_per_pair >= 0):
-            raise InputError(
-                f"loss: {self} cannot be used; give a temperature and positives_per_pair above 0, and "
-                "negatives_per_pair of 0 or more"
-            )
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator

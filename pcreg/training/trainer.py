@@ -36,8 +36,6 @@ from pcreg.training.transfers import Outcome, Scalars, on_device
 
 log = logging.getLogger(__name__)
 
-PRECISIONS = ("float32", "bfloat16")
-
 
 class Batches(Protocol):
     def __len__(self) -> int: ...
@@ -65,12 +63,8 @@ class Trainer:
         ranks: Ranks = ALONE,
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
     ):
-        if precision not in PRECISIONS:
-            raise InputError(f"precision={precision}: choose {' or '.join(PRECISIONS)}")
         if precision == "bfloat16" and ranks.device == "cpu":
             raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
-        if not 0 <= ema < 1:
-            raise InputError(f"ema={ema}: give a decay from 0 (no average) to below 1, such as 0.999")
         self.network = network.to(ranks.device)
         ranks.share_state(self.network)
         self.parameters = list(self.network.parameters())

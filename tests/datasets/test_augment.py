@@ -105,11 +105,7 @@ def test_pairs_are_changed_together_and_each_for_itself():
     assert np.ptp(scales) > 0.05
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"crop": 1.0}, {"drop": -0.1}, {"scale": (1.2, 0.8)}, {"scale": (0.0, 1.0)}, {"jitter": -1.0}],
-    ids=str,
-)
-def test_senseless_settings_are_refused(settings):
-    with pytest.raises(InputError, match=r"^augment\.\w+="):
-        Augmentation(**settings)
+@pytest.mark.parametrize("scale", [(1.2, 0.8), (0.0, 1.0)])
+def test_senseless_scales_are_refused(scale):
+    with pytest.raises(InputError, match=r"^augment\.scale="):
+        Augmentation(scale=scale)

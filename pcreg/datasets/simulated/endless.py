@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pcreg.datasets.collate import Collate, TrainingBatch, can_share, load
@@ -18,7 +19,6 @@ from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import ALONE, Ranks
-from pcreg.runtime.errors import InputError
 
 # By each process: recording a scene takes as long as several steps, for which all GPUs would wait
 BATCHES_AHEAD = 10
@@ -38,10 +38,10 @@ class Endless:
         preparation: Preparation,
         geometry: PyramidConfig,
         *,
-        batch_size: int = 4,  # pairs
-        per_epoch: int = 100,  # batches
-        pool: int = 64,  # scenes at a time
-        renew_every: int = 10,  # batches
+        batch_size: PositiveInt = 4,  # pairs
+        per_epoch: PositiveInt = 100,  # batches
+        pool: PositiveInt = 64,  # scenes at a time
+        renew_every: PositiveInt = 10,  # batches
         minimum_overlap: float = 0.1,
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
@@ -49,15 +49,6 @@ class Endless:
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
-        sizes = (
-            ("batch_size", batch_size),
-            ("per_epoch", per_epoch),
-            ("pool", pool),
-            ("renew_every", renew_every),
-        )
-        for name, value in sizes:
-            if value < 1:
-                raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
         self.pool, self.minimum_overlap, self.seed = pool, minimum_overlap, seed

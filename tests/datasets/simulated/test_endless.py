@@ -9,7 +9,6 @@ from pcreg.datasets.simulated.recorded import Recording, ScenePairs
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import Ranks
-from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
 VOXEL = 0.05
@@ -83,11 +82,6 @@ def test_workers_make_the_same_batches(device, workers):
         assert len(a.matches) > 500
         assert torch.equal(a.matches, b.matches)
         assert torch.equal(a.to(device).pyramid.stem, b.to(device).pyramid.stem)
-
-
-def test_a_pool_without_scenes_is_refused():
-    with pytest.raises(InputError, match=r"batches\.pool=0"):
-        endless(pool=0)
 
 
 def test_rotations_grow_apart():

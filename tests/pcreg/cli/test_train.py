@@ -53,12 +53,23 @@ def test_an_experiment_has_to_be_chosen():
         ("epochs=0", "epochs=0: Input should be greater than 0"),
         ("workers=-1", "workers=-1: Input should be greater than or equal to 0"),
         ("validate.pairs=0", "validate.pairs=0: Input should be greater than 0"),
+        ("ema=1", "ema=1: Input should be less than 1, such as 0.0"),
+        ("precision=half", "precision=half: Input should be 'float32' or 'bfloat16'"),
+        ("augment.crop=1", "augment.crop=1: Input should be less than 1"),
+        ("augment.drop=-0.1", "augment.drop=-0.1: Input should be greater than or equal to 0"),
+        ("augment.jitter=-1", "augment.jitter=-1: Input should be greater than or equal to 0"),
         ("device=tpu", "device=tpu: not on this machine"),
     ],
 )
 def test_values_that_cannot_be_are_refused(override, message):
     with pytest.raises(InputError, match=message):
         train(compose_config("train", ["experiment=overfit", "data.root=/nowhere", override]))
+
+
+@pytest.mark.parametrize("override", ["batches.pool=0", "loss.temperature=0"])
+def test_settings_of_simulated_scenes_are_positive(override):
+    with pytest.raises(InputError, match=f"{override}: Input should be greater than 0, such as"):
+        compose_config("train", ["experiment=simulated", override])
 
 
 def test_the_command_line_refuses_in_one_sentence(tmp_path, capsys):
