@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -85,7 +86,6 @@ class Trainer:
         self.scalars = Scalars(None, 0)
         self._unread: Outcome | None = None  # of the last step
         self._note = ""  # beside the progress bar
-        self._inconsistent = False
 
     @property
     def output_network(self) -> ResUNet:
@@ -132,12 +132,10 @@ class Trainer:
             # Steps after the checkpoint were written and will be written again.
             closing(Scalars(folder if self.ranks.first else None, self.state.step + 1)) as self.scalars,
             Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
-            self._saved_when_stopped(),
         ):
             done = self.state.epoch * len(batches) + self.state.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
-            # A signal stops the first of several processes; the others end with it.
-            stoppable = deferral.lifted if self.ranks.first else nullcontext
+            stoppable = partial(self._stoppable, deferral)
             if self.state == TrainState():
                 with stoppable():
                     self._validate(validate, 0)
@@ -148,14 +146,13 @@ class Trainer:
                 made = each_within(stoppable, batches.epoch(self.state.epoch, self.state.batch))
                 for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
                     came = perf_counter()
-                    with self._atomic():
-                        if batch is not None:
-                            outcome = self._step(batch)
-                            self._read()  # of the step before, and written while the GPU works
-                            self._unread, trained = outcome, True
-                            times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                            self.scalars.write(times, self.state.step)
-                        self.state.batch += 1
+                    if batch is not None:
+                        outcome = self._step(batch)
+                        self._read()  # of the step before, and written while the GPU works
+                        self._unread, trained = outcome, True
+                        times = {"time/wait": came - asked, "time/step": perf_counter() - came}
+                        self.scalars.write(times, self.state.step)
+                    self.state.batch += 1
                     if batch is not None and self.state.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note=self._note)
@@ -170,31 +167,26 @@ class Trainer:
                 if validated:
                     with stoppable():
                         figures = self._validate(validate, epoch)
-                with self._atomic():
-                    if validated:
-                        self._keep_best(figures)
-                    self.scheduler.step()
-                    self.state.epoch, self.state.batch = epoch, 0
-                    self._save()
+                    self._keep_best(figures)
+                self.scheduler.step()
+                self.state.epoch, self.state.batch = epoch, 0
+                self._save()
             with stoppable():
                 return figures or self._validate(validate, self.state.epoch)
 
     @contextmanager
-    def _saved_when_stopped(self) -> Iterator[None]:
-        """Write last.pt before Ctrl-C or SIGTERM ends the training."""
+    def _stoppable(self, deferral: deferred) -> Iterator[None]:
+        """Between steps, raise Ctrl-C or SIGTERM that came or comes now, after last.pt is written.
+
+        They stop the first of several processes; the others end with it.
+        """
         try:
-            yield
+            with deferral.lifted() if self.ranks.first else nullcontext():
+                yield
         except (KeyboardInterrupt, SystemExit):
-            if self.state != TrainState() and not self._inconsistent:
+            if self.state != TrainState():
                 self._save()
             raise
-
-    @contextmanager
-    def _atomic(self) -> Iterator[None]:
-        """Change the saved state; once interrupted in that, last.pt is not written."""
-        self._inconsistent = True
-        yield
-        self._inconsistent = False
 
     def _step(self, batch: TrainingBatch) -> Outcome:
         """One optimiser step, not waiting for the device; `_read` raises for a loss that is not finite."""
