@@ -228,7 +228,7 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
         return None
     try:
         typed = pydantic.TypeAdapter(
-            hint, config=pydantic.ConfigDict(coerce_numbers_to_str=True)
+            hint, config=pydantic.ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
         ).validate_python(value)
     except pydantic.PydanticUserError:
         return value

@@ -34,7 +34,9 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
-UNALTERED = {"beams": 1, "moved": 0}  # settings of data that leave the clouds as they are
+# Settings of data that captions leave out: without effect on the figures, or by default
+UNNAMED = "_target_", "root", "cache", "workers", "record"
+UNALTERED = {"beams": 1, "moved": 0}
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
@@ -113,8 +115,11 @@ def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDatase
 
 
 def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
-    data = {key: cfg.data[key] for key, value in UNALTERED.items() if cfg.data[key] != value}
-    altered = tuple(f"data.{key}={value:g}" for key, value in data.items())
+    altered = tuple(
+        f"data.{key}={value}"
+        for key, value in _plain(cfg.data).items()
+        if key not in UNNAMED and value is not None and value != UNALTERED.get(key)
+    )
     left_out, seeds = tuple(dataset.left_out), tuple(cfg.seeds)
     return Setup(dataset.name, seeds=seeds, alterations=altered, left_out=left_out, **named)
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
-from pcreg.mapping.map import COLORED, VIEWED
+from pcreg.mapping.map import COLORED, VIEWED, folder_of
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> i
     """Run the command line and return its exit status."""
     parser = shared.parser_of(program, DESCRIPTION)
     parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
-    parser.add_argument("map", type=Path, metavar="MAP")
+    parser.add_argument("map", type=shared.folder, metavar="MAP")
     parser.add_argument("--viewpoint", **shared.SCAN_VIEWPOINT)
     json_words = "the content of located.json, a line per scan,"
     units = ("SCANS", "MAP")
@@ -57,6 +57,10 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     registrar, path = shared.registrar_of(options), map_file(options.map)
     of_scans, of_map = shared.for_both(options, "units", "m")
+    if path != options.map:
+        of_map = "m"  # of what `pcreg map` wrote
+        if os.path.isdir(folder_of(options.map, 2)):
+            print(f"note: {options.map} holds several maps; the largest is searched, and not map_2")
     target = registrar.prepare(path, units=of_map, columns=options.columns, is_map=True)
     settings = {"units": of_scans, "columns": options.columns, "viewpoint": options.viewpoint}
     found, work = {}, (registrar, target, settings, options.seed)

@@ -6,19 +6,17 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
+from pcreg.mapping.map import COLORED, GRAPH, VIEWED, Map
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import refusing
 from pcreg.runtime.files import locked
 from pcreg.runtime.progress import Steps
-
-if TYPE_CHECKING:
-    from pcreg.mapping.map import Map
 
 DESCRIPTION = """\
 Put scans of one place together, in any order and without poses.
@@ -46,7 +44,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     parser = shared.parser_of(program, DESCRIPTION)
     add = parser.add_argument
     files = "files, or patterns in quotes such as 'scans/*.ply'; the folder of a map stands for its scans"
-    add("scans", nargs="+", metavar="SCAN", help=files)
+    add("scans", nargs="+", type=os.path.expanduser, metavar="SCAN", help=files)
     add("--viewpoint", **shared.SCAN_VIEWPOINT)
     sequence = "the scans are consecutive, each with its sensor at the origin: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
@@ -58,16 +56,19 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
     options = parser.parse_args(arguments)
     if options.out is parser.get_default("out"):
-        maps = (Path(name) for name in options.scans if os.path.isfile(Path(name, "graph.json")))
-        options.out = next(maps, options.out)
+        options.out = next(filter(_is_map, map(Path, options.scans)), options.out)
     return shared.run(options, _run)
 
 
-def scans_of(name: str) -> list[str]:
-    """The scans of a map by its folder, as seen from here; another name or pattern by itself."""
-    if not os.path.isfile(graph := Path(name, "graph.json")):
-        return [name]
-    with refusing(f"{graph}: is damaged; name the scans", OSError, ValueError, KeyError, TypeError):
+def _is_map(folder: Path) -> bool:
+    return os.path.isfile(folder / GRAPH)
+
+
+def scans_of(folder: Path) -> list[str]:
+    """The scans of a map, as seen from here."""
+    graph = folder / GRAPH
+    damaged = f"{graph}: is damaged ({{error}}); name the scans"
+    with refusing(damaged, OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
         names, there = [scan["name"] for scan in content["scans"]], content.get("working_folder", os.getcwd())
     return names if there == os.getcwd() else [os.path.join(there, name) for name in names]
@@ -76,15 +77,16 @@ def scans_of(name: str) -> list[str]:
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Map the files and write the result; whether all are in one map."""
     from pcreg.mapping import mapping
-    from pcreg.mapping.map import COLORED, VIEWED
     from pcreg.viz.map_files import write_map
 
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
-    paths = files_of([scan for name in options.scans for scan in scans_of(name)])
+    maps = list(filter(_is_map, map(Path, options.scans)))
+    known = [scan for folder in maps for scan in scans_of(folder)]  # first, so that the frame stays theirs
+    paths = files_of([name for name in options.scans if Path(name) not in maps], known)
     shared.refuse_to_overwrite(paths, options.out / COLORED, options.out / VIEWED)
+    registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
-        registrar = shared.registrar_of(options)
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}
         found = mapping.run(
             registrar,
@@ -110,7 +112,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     return found.is_whole
 
 
-def _print_map(found: "Map") -> None:
+def _print_map(found: Map) -> None:
     """Print a line per map, and one per scan; flushed, since later steps may fail."""
     for number in range(1, found.count + 1):
         within = [edge for edge in found.edges if edge.used and found.number[edge.source] == number]

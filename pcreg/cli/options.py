@@ -49,7 +49,7 @@ def add_options(
     have a unit each, and `json` says what --json prints.
     """
     add = parser.add_argument
-    add("--out", type=_folder, metavar="DIR", default=Path(out), help="default: %(default)s")
+    add("--out", type=folder, metavar="DIR", default=Path(out), help="default: %(default)s")
     voxel = f"spacing of the points that are kept, metres; other lengths follow it (default: {voxel})"
     add("--voxel", type=float, help=voxel)
     several: dict[str, Any] = {"action": "append"} if len(units) > 1 else {"default": "m"}
@@ -77,7 +77,7 @@ def add_options(
     add_flags(parser)
 
 
-def _folder(text: str) -> Path:
+def folder(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 

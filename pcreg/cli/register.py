@@ -118,5 +118,7 @@ def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
         for record in records:
             print(json.dumps(record), file=stdout)
     done = sum(record["registered"] for record in records)
+    if errors := [record["error"] for record in records if record["error"]]:
+        print(f"{len(errors)} cannot be tried; the first: {errors[0]}")
     print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")
     return done == len(records)

@@ -24,9 +24,9 @@ class Scoring:
     note: str = ""  # printed below captions
 
     def __post_init__(self) -> None:
-        gates = tuple((float(metres), float(degrees)) for metres, degrees in self.gates)
-        if not all(0 < bound < float("inf") for gate in gates for bound in gate):
-            raise InputError(f"protocol.gates={self.gates}: give positive metres and degrees")
+        gates = tuple(tuple(map(float, gate)) for gate in self.gates)
+        if not all(len(gate) == 2 and min(gate) > 0 and max(gate) < float("inf") for gate in gates):
+            raise InputError(f"protocol.gates={self.gates}: give metres and degrees, such as [[2.0,5.0]]")
         object.__setattr__(self, "gates", gates)  # the dataclass is frozen
 
 
@@ -45,12 +45,13 @@ class Protocol(Scoring):
     mutual: bool = True  # the estimator gets mutual matches, else the nearest of each source point
     fit: Literal["drawn", "all"] = "drawn"  # the points on which the estimator scores hypotheses
     tau1: PositiveFloat | None = None  # metres between right matches under the true motion; 2 x voxel
-    tau2: float = 0.05  # the inlier ratio above which a pair counts as matched
+    tau2: Annotated[float, Field(ge=0, lt=1)] = 0.05  # the inlier ratio above which a pair counts as matched
     distance: PositiveFloat | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
     iterations: PositiveInt = 50_000
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.999
     n: Annotated[int, Field(ge=3)] = 3  # matches per RANSAC sample
-    edge_length: float | None = 0.9  # RANSAC: ratio of edges within a sample; None: not checked
+    # RANSAC: ratio of edges within a sample; None: not checked
+    edge_length: Annotated[float, Field(gt=0, lt=1)] | None = 0.9
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,7 +83,7 @@ class Setup:
     estimator: str
     seeds: tuple[int, ...]
     versions: dict[str, str]
-    alterations: tuple[str, ...] = ()  # of the benchmark's clouds, as settings
+    alterations: tuple[str, ...] = ()  # settings of the benchmark and of its clouds
     left_out: tuple[str, ...] = ()  # pairs of the benchmark that are not in this run, with the reason
 
     @property
@@ -92,7 +93,8 @@ class Setup:
 
 def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     """Everything that the figures of these records depend on, as names and settings."""
-    scenes = len({record["scene"] for record in records})
+    counts = {"pair": len(records), "scene": len({record["scene"] for record in records})}
+    pairs, scenes = (f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
     settings = [
         f"{name}={json.dumps(value, default=str)}".replace('"', "")  # as a command line takes them
         for name, value in asdict(setup.protocol).items()
@@ -100,7 +102,7 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     ]
     weights = f" (weights {setup.fingerprint})" if setup.fingerprint else ""
     parts = [
-        f"{len(records)} pairs of {scenes} scene{'' if scenes == 1 else 's'}",
+        f"{pairs} of {scenes}",
         f"descriptor {setup.descriptor}{weights}",
         f"estimator {setup.estimator}",
         f"protocol {setup.protocol.name}: {', '.join(settings)}",

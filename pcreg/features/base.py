@@ -10,7 +10,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.arrays import Array, to_device
+from pcreg.arrays import Array, namespace, to_device
+from pcreg.runtime.errors import InputError
 
 OnDevice = TypeVar("OnDevice", bound="Description")
 
@@ -61,3 +62,30 @@ class Descriptor(Protocol):
             The description, on the descriptor's device.
         """
         ...
+
+
+def check_voxel(voxel: float) -> None:
+    """Raise InputError unless this is a length."""
+    if not 0 < voxel < np.inf:
+        raise InputError(f"voxel={voxel}: give metres, more than zero")
+
+
+def rows_of(points: Array, viewpoints: Array | None, device: str) -> tuple[Array, Array | None]:
+    """Points and viewpoints on a device, rows x y z in float64; InputError for what is none."""
+    rows = _rows("points", points, device)
+    if viewpoints is None:
+        return rows, None
+    if len(viewpoints) != len(points):
+        raise InputError(f"{len(viewpoints)} viewpoints of {len(points)} points; give a row for each")
+    return rows, _rows("viewpoints", viewpoints, device)
+
+
+def _rows(name: str, given: Array, device: str) -> Array:
+    rows = to_device(given, device)
+    xp = namespace(rows)
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise InputError(f"{name} of shape {tuple(rows.shape)}: give rows x y z, (N, 3)")
+    rows = xp.astype(rows, xp.float64, copy=False)
+    if not xp.all(xp.isfinite(rows)):
+        raise InputError(f"{name} hold NaN or infinity; leave these rows out")
+    return rows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcreg.arrays import Array, take, to_device
-from pcreg.features.base import Description
+from pcreg.arrays import Array, take
+from pcreg.features.base import Description, check_voxel, rows_of
 from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet
@@ -83,9 +83,8 @@ class FCGF:
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
-        """Return the same network at another voxel size in metres; InputError if that is not positive."""
-        if not voxel > 0:
-            raise InputError(f"voxel={voxel}: give metres, more than zero")
+        """Return the same network at another voxel size in metres; InputError if that is no length."""
+        check_voxel(voxel)
         other = copy(self)
         other.voxel = voxel
         return other
@@ -99,11 +98,11 @@ class FCGF:
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
-        points = to_device(points, self.device)
+        points, viewpoints = rows_of(points, viewpoints, self.device)
         rows = voxel_downsample(points, self.voxel)
         kept, seen_from = take(points, rows), None
         if viewpoints is not None:
-            seen_from = take(to_device(viewpoints, self.device), rows)
+            seen_from = take(viewpoints, rows)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         return Description(kept, self.network.describe(kept, seen_from, self.voxel, self.scales))
 

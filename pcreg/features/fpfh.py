@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.arrays import Array, to_device, to_host
-from pcreg.features.base import Description
+from pcreg.features.base import Description, check_voxel, rows_of
 from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.extras import load_open3d
@@ -29,11 +29,12 @@ class FPFH:
     reflection_invariant = False  # one of the three angles changes its sign
 
     def __init__(self, voxel: float = 0.025, device: str = "cpu") -> None:
+        check_voxel(voxel)
         self.voxel, self.device = voxel, device
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`."""
-        points = to_device(points, self.device)
+        points, viewpoints = rows_of(points, viewpoints, self.device)
         rows = voxel_downsample(points, self.voxel)
         kept = points[rows]
         if len(kept) == 0:
@@ -42,7 +43,8 @@ class FPFH:
         return Description(kept, to_device(self._histograms(to_host(kept), seen_from), self.device))
 
     def _histograms(self, points: Array, viewpoints: Array) -> Array:
-        open3d = load_open3d()
+        open3d, middle = load_open3d(), points.mean(0)
+        points, viewpoints = points - middle, viewpoints - middle  # far from the origin normals lose digits
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
         hybrid = open3d.geometry.KDTreeSearchParamHybrid
         cloud.estimate_normals(hybrid(NORMAL_VOXELS * self.voxel, NORMAL_NEIGHBORS))

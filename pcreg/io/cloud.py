@@ -93,10 +93,10 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     reader = _READERS.get(path.suffix.lower())
     if os.path.isdir(path):
         raise InputError(f"{path}: is a folder; name a file")
-    if reader is None:
-        raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
     if not os.path.isfile(path):  # Path.is_file raises where one may not search
         raise InputError(f"{path}: no such file; check the path")
+    if reader is None:
+        raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: may not be read; check its permissions")
     if path.stat().st_size == 0:
@@ -124,21 +124,27 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
 
-def files_of(named: Sequence[str]) -> list[str]:
-    """The files that are named or match a pattern, each once, in natural order: scan_2 before scan_10.
+def files_of(named: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+    """The `known` files, then those that are named or match a pattern, each once.
 
-    Raises InputError for a pattern that no file matches, and for fewer than two files.
+    The latter are in natural order: scan_2 before scan_10. Raises InputError for a folder, for a pattern that
+    no file matches, and for fewer than two files.
     """
-    found: dict[str, str] = {}  # by absolute path
+    found = {os.path.abspath(each): each for each in known}
+    new: dict[str, str] = {}  # by absolute path
     for name in map(os.path.expanduser, named):
+        if os.path.isdir(name):
+            raise InputError(f"{name}: is a folder; name its files, as in '{Path(name) / '*.ply'}'")
         matching = [name] if os.path.isfile(name) else glob.glob(name, recursive=True)
         if not matching:
             raise InputError(f"{name}: no such file, and no file matches; check the path")
         for each in filter(os.path.isfile, matching):
-            found.setdefault(os.path.abspath(each), each)
+            new.setdefault(os.path.abspath(each), each)
+    for path, each in sorted(new.items(), key=lambda item: natural(item[1])):
+        found.setdefault(path, each)
     if len(found) < 2:
         raise InputError(f"{' '.join(named)}: {len(found)} files match; name two or more")
-    return sorted(found.values(), key=natural)
+    return list(found.values())
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:

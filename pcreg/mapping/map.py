@@ -73,7 +73,8 @@ class Map:
     def __repr__(self) -> str:
         """The maps in a line."""
         parts = [f"{len(self.scans(number))} in map {number}" for number in range(1, self.count + 1)]
-        return f"<Map of {len(self.names)} scans: {', '.join([*parts, f'{len(self.alone)} alone'])}>"
+        parts += [f"{len(self.alone)} alone", f"{sum(map(bool, self.errors))} unusable"]
+        return f"<Map of {len(self.names)} scans: {', '.join(parts)}>"
 
     def why_alone(self, row: int) -> str:
         """The reason why a usable scan is in no map, with its likeliest pair; empty for others."""
@@ -87,9 +88,9 @@ class Map:
         reason = best.unused_because if best.registered else best.reason
         return f"belongs to no other scan; likeliest to {other}, confidence {best.confidence:.2f}: {reason}"
 
-    def transform(self, row: int, points: Points) -> np.ndarray:
-        """Move points of a scan, metres, as `register` takes them, into the frame of its map: (N, 3)."""
-        return transform(self.T_map_scan[row], points_of(points, "points"))
+    def transform(self, row: int, points: Points, units: str = "m", columns: int | None = None) -> np.ndarray:
+        """Move points of a scan, as `register` takes them, into the frame of its map: (N, 3), metres."""
+        return transform(self.T_map_scan[row], points_of(points, "points", units, columns))
 
     @property
     def is_whole(self) -> bool:

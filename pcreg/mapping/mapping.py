@@ -93,9 +93,10 @@ def register_all(
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
     with TemporaryDirectory(prefix="pcreg-map-") as temporary:
         kept = Path(temporary if folder is None else os.path.expanduser(folder))
-        return run(
+        files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
+        found = run(
             registrar,
-            [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)],
+            files,
             kept,
             units=units,
             viewpoint=viewpoint,
@@ -105,6 +106,12 @@ def register_all(
             seed=seed,
             workers=workers,
         )
+    if folder is not None:
+        return found
+    # The files of arrays are gone
+    names = [f"cloud {n}" if file.startswith(temporary) else file for n, file in enumerate(files)]
+    errors = [error.replace(*both) for error, *both in zip(found.errors, files, names, strict=True)]
+    return replace(found, names=tuple(names), errors=tuple(errors))
 
 
 def _file(cloud: Points, number: int, folder: Path) -> str:

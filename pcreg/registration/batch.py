@@ -33,7 +33,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
-OTHER_RUN = "give the same options, or name another folder with --out"
+OTHER_RUN = "name another folder with --out"
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
 

@@ -38,7 +38,7 @@ class Registration:
         evidence: The numbers behind the confidence.
         voxel: The scale at which the transform was found, metres.
         matches: (inliers, 2), rows of source and target, of the array or of the file as given.
-        matched_points: (inliers, 2, 3), coordinates of the matches, as given.
+        matched_points: (inliers, 2, 3), metres, coordinates of the matches in the given frames.
         viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
         covariance: (6, 6), of small rotations about the source's axes, then of translations along them,
@@ -95,20 +95,22 @@ class Registration:
         picture = import_module("pcreg.viz.files").embedded(self) if self.clouds else ""
         return f"<p>{escape(self.verdict)}: {escape(self.reason)}</p>{picture}"
 
-    def transform(self, points: Points) -> NDArray[np.float64]:
+    def transform(self, points: Points, units: str = "m", columns: int | None = None) -> NDArray[np.float64]:
         """Move points of the source into the frame of the target.
 
         Args:
-            points: As `register` takes a cloud: a path, an array or tensor (N, 3), or a cloud of Open3D,
-                in metres.
+            points: As `register` takes a cloud: a path, an array or tensor (N, 3), or a cloud of Open3D.
+            units: Of `points`, as in `register`.
+            columns: As in `register`.
 
         Returns:
-            (N, 3), a row for each row of an array.
+            (N, 3), metres, a row for each row of an array.
 
         Raises:
             InputError: For a file or an array that holds no points.
         """
-        moved: NDArray[np.float64] = se3.transform(self.T_target_source, points_of(points, "points"))
+        rows = points_of(points, "points", units, columns)
+        moved: NDArray[np.float64] = se3.transform(self.T_target_source, rows)
         return moved
 
     def to_dict(self) -> dict[str, Any]:

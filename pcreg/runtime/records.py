@@ -53,6 +53,8 @@ class Records:
         self.run = json.loads(_dumped(run))  # as it comes back from the file
         self.by_pair = {record["pair"]: record for record in self._whole_lines()}
         for record in self.by_pair.values():
+            if record["run"].get("code") != self.run.get("code"):
+                raise InputError(f"{path}: other code than today's wrote it, as before an update; {remedy}")
             if difference := first_difference(record["run"], self.run):
                 raise InputError(f"{path}: holds another run ({difference}); {remedy}")
 

@@ -235,7 +235,7 @@ def test_corrections_are_computed_in_parallel_and_go_on_where_they_were_stopped(
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ('"code": "', '"code": "0', r"holds another run \(code"),
+        ('"code": "', '"code": "0', "other code than today's wrote it"),
         ('"open3d": "', '"open3d": "9.', r"holds another run \(open3d"),
         ('"start": [[0.', '"start": [[0.1', "made from other poses"),
     ],

@@ -31,15 +31,12 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
     (read_cloud). Raises InputError, which calls the cloud by `name`.
     """
-    if not isinstance(unit, str) or unit not in METRES:
-        raise InputError(f"{name}: unit {unit} is unknown; use one of {' '.join(METRES)}")
+    metres = _metres(unit, name)
     if columns is not None and not _is(Integral, columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
-    # Copied, as the caller may use an array again before it is registered
-    read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name).copy())
+    read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name))
     if unit != "m":
-        metres = METRES[unit]
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
         read = replace(read, points=read.points * metres, viewpoint=viewpoint)
     cloud = without_outliers(read, name)
@@ -87,11 +84,18 @@ def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def points_of(cloud: Points, name: str) -> np.ndarray:
-    """Return points (N, 3) float64: of a file those that are finite, of anything else all rows."""
-    return (
-        read_cloud(cloud).points if isinstance(cloud, str | Path) else coordinates(rows_of(cloud, name), name)
-    )
+def _metres(unit: str, name: str) -> float:
+    if not isinstance(unit, str) or unit not in METRES:
+        raise InputError(f"{name}: unit {unit} is unknown; use one of {' '.join(METRES)}")
+    return METRES[unit]
+
+
+def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
+    """Return points (N, 3) float64, metres: of a file those that are finite, of anything else all rows."""
+    metres = _metres(unit, name)
+    if isinstance(cloud, str | Path):
+        return metres * read_cloud(cloud, columns).points
+    return metres * coordinates(rows_of(cloud, name), name)
 
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
@@ -105,6 +109,10 @@ def rows_of(cloud: Points, name: str) -> np.ndarray:
         if hasattr(cloud, "detach"):
             cloud = cloud.detach().cpu()
             cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
-        return np.asarray(cloud)
+        if isinstance(cloud, np.ma.MaskedArray):
+            cloud = cloud.astype(np.float64).filled(np.nan)
+        if (rows := np.asarray(cloud)).ndim == 0:
+            raise TypeError("no array")
+        return rows
     except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
         raise InputError(f"{name}: is not an array of numbers; pass rows x y z, (N, 3)") from error

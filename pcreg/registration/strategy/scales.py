@@ -45,6 +45,8 @@ class Scales:
                 f"descriptor {descriptor} is unknown; use {', '.join(DESCRIPTORS)} or an object as of "
                 "pcreg.features.base.Descriptor"
             )
+        if self.own is not None and voxel is not None:
+            raise InputError(f"voxel={voxel}: the descriptor has its own, {self.own.voxel}; leave this out")
         if self.own is not None:
             descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
         if descriptor != "fcgf" and weights is not None:

@@ -70,7 +70,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
         evaluate(compose_config("evaluate", [*overrides, "seeds=[1]"]))
     with monkeypatch.context() as changed:
         changed.setattr("pcreg.cli.evaluate.code_fingerprint", lambda *_: "changed")
-        with pytest.raises(InputError, match=r"code is [0-9a-f]{12} there and changed here\); give this one"):
+        with pytest.raises(InputError, match="wrote it, as before an update; give this one"):
             evaluate(compose_config("evaluate", overrides))
     with pytest.raises(InputError, match=r"protocol.tau2 is 0.05 there and 0.1 here"):
         evaluate(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
@@ -138,6 +138,7 @@ def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, capsys):
     assert figures["RTE_joint_mean"] < 0.05  # wherever the clouds lie
     words = capsys.readouterr().out
     assert "data.moved=10" in words
+    assert "data.neighbours=" in words
     assert "viewpoint=auto" in words
     run = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])["run"]
     assert (run["protocol"]["descriptor"], run["data"]["moved"]) == ("fpfh", 10)

@@ -34,8 +34,17 @@ def test_a_scan_that_is_found_is_status_0(files, room, tmp_path, capsys):
 
 
 def test_a_doubtful_unit_is_noted(files, tmp_path, capsys):
-    main([str(files / "scan.ply"), str(files / "map"), "--units", "mm", "--out", str(tmp_path)])
+    main([str(files / "scan.ply"), str(files / "map/map.ply"), "--units", "mm", "--out", str(tmp_path)])
     assert "mm across in mm: if its coordinates are metres" in capsys.readouterr().out
+
+
+def test_the_folder_of_maps_is_in_metres_and_its_largest_is_searched(room, tmp_path, capsys):
+    write_ply(tmp_path / "scan.ply", 1000 * room.source)
+    write_ply(tmp_path / "map.ply", room.target)
+    (tmp_path / "map_2").mkdir()
+    command = [str(tmp_path / "scan.ply"), str(tmp_path), *VOXEL, "--units", "mm", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "holds several maps; the largest is searched, and not map_2" in capsys.readouterr().out
 
 
 def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):

@@ -46,6 +46,31 @@ def test_histograms_go_to_the_device(viewpoints):
     np.testing.assert_array_equal(to_host(there.features), here.features)
 
 
+def test_histograms_do_not_change_far_from_the_sensor():
+    points, offset = wavy_sheet(), np.array([5e5, 5.4e6, 100.0])
+    near = FPFH(0.02).describe(points, np.zeros_like(points))  # keeps all points
+    far = FPFH(0.02).describe(points + offset, np.tile(offset, (len(points), 1)))
+    assert np.abs(near.features - far.features).mean() < 0.1 < np.abs(near.features).mean()
+
+
+def test_rows_that_are_no_points_are_refused_and_float32_is_taken():
+    points = wavy_sheet()
+    singles = points.astype(np.float32)
+    here, there = (FPFH(0.05).describe(each) for each in (singles.astype(float), singles))
+    assert there.points.dtype == np.float64
+    np.testing.assert_array_equal(here.points, there.points)
+    for given, words in (
+        ((points[:, :2],), r"points of shape \(900, 2\)"),
+        ((np.vstack([points, [[np.nan] * 3]]),), "points hold NaN"),
+        ((points, np.zeros(3)), "3 viewpoints of 900 points"),
+    ):
+        with pytest.raises(InputError, match=words):
+            FPFH(0.05).describe(*given)
+    for voxel in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(InputError, match="give metres, more than zero"):
+            FPFH(voxel)
+
+
 def test_an_empty_cloud_has_an_empty_description():
     described = FCGF(ResUNet(Architecture(voxel=0.1))).describe(np.empty((0, 3)))
     assert described.points.shape == (0, 3)

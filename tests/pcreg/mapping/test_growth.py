@@ -78,7 +78,7 @@ def test_a_pair_of_many_scans_needs_more_confidence():
     surface = scan(np.random.default_rng(0).uniform(0, 1, (200, 3)))
 
     def grown(n):
-        found = GrowingMap(SimpleNamespace(work=None, paths=(), voxel=VOXEL), [surface] * n, records=None)
+        found = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, records=None)
         motion = np.eye(4).tolist()
         record = {"registered": True, "reason": "fits", "T_target_source": motion, "covariance": COVARIANCE}
         found._add_record(1, 0, record | {"confidence": 0.8})

@@ -170,9 +170,10 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
 
 def test_arrays_are_mapped_as_files_are():
     room = stored_room(0)
-    found = pcreg.register_all([room.target[::2], room.target[1::2]], voxel=VOXEL)
-    assert found.is_whole
-    assert found.count == 1
+    found = pcreg.register_all([room.target[::2], room.target[1::2], np.empty((0, 3))], voxel=VOXEL)
+    assert repr(found) == "<Map of 3 scans: 2 in map 1, 0 alone, 1 unusable>"
+    assert found.names == ("cloud 0", "cloud 1", "cloud 2")
+    assert found.errors[2].startswith("cloud 2: ")
     assert translation_error(found.T_map_scan[1], np.eye(4)) < 0.02
     points = room.target[:5]
     np.testing.assert_array_equal(found.transform(0, points), points)

@@ -69,6 +69,11 @@ def test_what_is_no_cloud(cloud):
     assert "\n" not in str(caught.value)
 
 
+def test_masked_rows_are_left_out():
+    masked = np.ma.masked_array(POINTS, mask=np.arange(1500).reshape(500, 3) < 6)
+    np.testing.assert_array_equal(as_cloud(masked, "left").points, POINTS[2:])
+
+
 def test_the_home_folder_in_paths(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     write_ply(tmp_path / "a.ply", POINTS)

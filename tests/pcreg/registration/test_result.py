@@ -39,6 +39,7 @@ def test_it_moves_what_is_registered(kind, tmp_path):
     moved = result().transform(given)
     assert len(moved) == (3 if kind == "NaN" else 2)
     np.testing.assert_allclose(moved[[0, -1]], [[1, 3, 3], [0, 2, 3]])
+    np.testing.assert_allclose(result().transform(given, units="mm")[0], [1, 2.001, 3])
     with pytest.raises(InputError, match=r"points: .*rows of at least x y z"):
         result().transform(np.zeros(3))
 

@@ -63,9 +63,16 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
     assert len(json.loads((out / "graph.json").read_text())["scans"]) == 3
     assert main(["map.ply", "../new.ply", "--out", ".", *FAST]) == 2  # it would be overwritten
     assert first in list(map(json.loads, (out / "pairs.jsonl").read_text().splitlines()))
+    scans.joinpath("b.ply").unlink()
+    write_ply(tmp_path / "0.ply", stored_room(0).target[1::3])
+    assert main([".", "../0.ply", "--no-picture", *FAST]) == 1
+    content = json.loads((out / "graph.json").read_text())["scans"]
+    assert [scan["name"][-5:] for scan in content] == ["a.ply", "b.ply", "w.ply", "0.ply"]
+    assert "no such file" in content[1]["error"]
+    np.testing.assert_array_equal(content[0]["T_map_scan"], np.eye(4))
     (out / "graph.json").write_text("{")
-    with pytest.raises(InputError, match="is damaged; name the scans"):
-        scans_of(str(out))
+    with pytest.raises(InputError, match=r"is damaged \(.*\); name the scans"):
+        scans_of(out)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +81,14 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
         (["nowhere/*.ply"], "nowhere/*.ply: no such file, and no file matches; check the path"),
         (["{x}"], "{x}: 1 files match; name two or more"),
         (["{x}", "{x}"], "{x} {x}: 1 files match; name two or more"),
+        (["{x}", "{folder}"], "{folder}: is a folder; name its files, as in '{folder}/*.ply'"),
         (["{x}", "--out", "{x}"], "{x}: --out is a file; name a folder"),
         (["{x}", "--voxel", "-1"], "voxel -1.0 is not a size; use a positive number of metres"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused_in_one_sentence(scans, tmp_path, capsys, arguments, sentence):
-    x, out = str(tmp_path / "x.ply"), tmp_path / "out"
-    given = [argument.format(x=x) for argument in arguments]
+    named, out = {"x": str(tmp_path / "x.ply"), "folder": str(scans)}, tmp_path / "out"
+    given = [argument.format(**named) for argument in arguments]
     assert main([*given, *([] if "--out" in given else ["--out", str(out)])]) == 2
-    assert capsys.readouterr().err == f"error: {sentence.format(x=x)}\n"
+    assert capsys.readouterr().err == f"error: {sentence.format(**named)}\n"
     assert not out.exists()
