@@ -14,7 +14,7 @@ from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
 from pcreg.mapping.map import COLORED, GRAPH, VIEWED, Map
 from pcreg.registration.matching.prior import Prior
-from pcreg.runtime.errors import refusing
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import locked
 from pcreg.runtime.progress import Steps
 
@@ -85,6 +85,9 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     known = [scan for folder in maps for scan in scans_of(folder)]  # first, so that the frame stays theirs
     paths = files_of([name for name in options.scans if Path(name) not in maps], known)
     shared.refuse_to_overwrite(paths, options.out / COLORED, options.out / VIEWED)
+    others = scans_of(options.out) if _is_map(options.out) else paths
+    if not set(map(os.path.abspath, others)) & set(map(os.path.abspath, paths)):
+        raise InputError(f"{options.out}: holds the map of other scans; name another folder with --out")
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}

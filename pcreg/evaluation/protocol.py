@@ -51,7 +51,7 @@ class Protocol(Scoring):
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.999
     n: Annotated[int, Field(ge=3)] = 3  # matches per RANSAC sample
     # RANSAC: ratio of edges within a sample; None: not checked
-    edge_length: Annotated[float, Field(gt=0, lt=1)] | None = 0.9
+    edge_length: Annotated[float, Field(gt=0, le=1)] | None = 0.9
 
     def __post_init__(self) -> None:
         super().__post_init__()

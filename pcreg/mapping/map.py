@@ -73,7 +73,9 @@ class Map:
     def __repr__(self) -> str:
         """The maps in a line."""
         parts = [f"{len(self.scans(number))} in map {number}" for number in range(1, self.count + 1)]
-        parts += [f"{len(self.alone)} alone", f"{sum(map(bool, self.errors))} unusable"]
+        parts.append(f"{len(self.alone)} alone")
+        if any(self.errors):
+            parts.append(f"{sum(map(bool, self.errors))} unusable")
         return f"<Map of {len(self.names)} scans: {', '.join(parts)}>"
 
     def why_alone(self, row: int) -> str:

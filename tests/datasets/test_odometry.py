@@ -85,7 +85,7 @@ def test_records_of_other_settings_or_scans_are_refused(done):
     text = done.read_text().replace('"code": "', '"code": "0')
     other = done.with_name("other.jsonl")
     other.write_text(text)
-    with pytest.raises(InputError, match="code is 0"):
+    with pytest.raises(InputError, match="other code"):
         Odometry(other, SIZES, unread, VOXEL)
 
 

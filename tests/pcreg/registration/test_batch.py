@@ -46,7 +46,7 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert "--out" in capsys.readouterr().err
     monkeypatch.setattr(batch, "code_fingerprint", lambda *_: "changed")
     assert register.main(command) == 2
-    assert "there and changed here); give the same options, or" in capsys.readouterr().err
+    assert "as before an update; name another folder with --out" in capsys.readouterr().err
 
 
 def test_a_doubtful_unit_is_noted(scans, caplog):

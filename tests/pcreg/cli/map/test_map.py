@@ -36,6 +36,10 @@ def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
     room = stored_room(0).target
     np.testing.assert_allclose(whole.min(0), room.min(0), atol=0.1)
     assert 1000 < len(whole) < len(room)  # thinned
+    for name in "pq":
+        write_ply(tmp_path / f"{name}.ply", room[::4])
+    assert main([str(tmp_path / "[pq].ply"), "--out", str(out), *FAST]) == 2
+    assert "holds the map of other scans" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
