@@ -107,6 +107,8 @@ def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more:
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
             lines, remedy = [f"{unknown[1]} is not a setting"], did_you_mean(unknown[1], keys)
+        elif lines[0].startswith("Ambiguous value"):
+            remedy = "; give one value, or several in brackets such as seeds=[0,1]"
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
             remedy = did_you_mean(choice[2], _choices(choice[1], overrides))
         raise InputError(f"{': '.join(lines)}{remedy}") from error
@@ -132,12 +134,15 @@ def run(
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help=words)
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)
+    unknown = [each for each in overrides if each.startswith("-")]
     if own := flags.config_dir:
         overrides.append(f"hydra.searchpath=['file://{own.absolute()}']")
         sys.path.insert(0, str(own.absolute()))
 
     def go() -> int:
         try:
+            if unknown:
+                raise InputError(f"{unknown[0]}: no such flag; --help shows all")
             if own and not own.is_dir():
                 raise InputError(f"{own}: --config-dir is not a folder; name the one with data/ or such")
             if flags.help:

@@ -54,6 +54,7 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
         ("+data.rot=x", "data.rot is not a setting; did you mean data.root?"),
         ("+descriptor.colour=red", "descriptor.colour is not a setting; --help shows every key"),
         ("data=3dmtch", "did you mean 3dmatch?"),
+        ("estimator=open3d,ransac", "give one value, or several in brackets"),
         ("descriptor=unheard", "'descriptor/unheard'; --help shows every key"),
     ],
 )
@@ -181,6 +182,7 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     for words, sentence in (
         (["data=min"], "did you mean mine?"),
         (["data=lost", "data.root=x"], "nowhere.Mine: cannot be imported"),
+        (["-m", "limit=1"], "-m: no such flag"),
         (["--config-dir", "no-folder"], "no-folder: --config-dir is not a folder"),
     ):
         assert run(*words) == 2
