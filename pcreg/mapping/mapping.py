@@ -6,6 +6,7 @@ The size of rounds does not depend on the number of workers, so the map does not
 decide what single pairs cannot. A run that was stopped continues.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -27,12 +28,15 @@ from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.diagnostics import MAX_EXTENT_METRES
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
+
+log = logging.getLogger(__name__)
 
 # A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
 # sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
@@ -190,6 +194,8 @@ def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
     """The common voxel size of the scans in metres."""
     if registrar.voxel is not None:
         return registrar.voxel
+    if (size := np.median([file.extent for file in files])) > MAX_EXTENT_METRES:
+        log.warning("scans are %.0f m across: if they are in millimetres, add --units mm", size)
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
     return registrar.usable(own, max(file.extent for file in files))[0]
 

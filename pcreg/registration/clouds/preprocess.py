@@ -163,7 +163,7 @@ def _too_few(points: Array, left: int, voxel: float) -> str:
         return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
         return f"{found}: they lie on a line, which has no shape at any voxel size"
-    return f"{found}, {MIN_POINTS} are needed; try a voxel of {extent / 100:.2g} m"
+    return f"{found}, {MIN_POINTS} are needed; check its unit, or try a voxel of {extent / 100:.2g} m"
 
 
 def _is_line(points: np.ndarray) -> bool:

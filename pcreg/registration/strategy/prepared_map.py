@@ -68,7 +68,7 @@ class PreparedMap(PreparedCloud):
         if not clouds:
             raise InputError(
                 f"{self.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
-                "give a denser map or a larger voxel"
+                "check the units of both, or give a denser map or a larger voxel"
             )
         return self._regions.setdefault(key, Regions(clouds, keypoints, GlobalDescriptor.learned(keypoints)))
 

@@ -179,6 +179,13 @@ def test_arrays_are_mapped_as_files_are():
     np.testing.assert_array_equal(found.transform(0, points), points)
 
 
+def test_scans_that_are_too_large_for_metres_are_noted(caplog):
+    room = stored_room(0)
+    scans = [1000 * room.target[::2], 1000 * room.target[1::2]]
+    assert pcreg.register_all(scans).is_whole
+    assert "if they are in millimetres, add --units mm" in caplog.text
+
+
 def test_what_is_no_map_is_refused(places, tmp_path):
     damaged = str(places[0] / "x.ply")
     with pytest.raises(InputError, match="1 scans are not a map; name two or more"):
