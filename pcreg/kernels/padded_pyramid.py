@@ -4,36 +4,17 @@ A CUDA graph needs arrays that stay in place and keep their lengths. Rows behind
 nothing, are seen by none, and belong to no group.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from pcreg.kernels.point_batch import PaddedRowGroups, PointBatch
-from pcreg.kernels.pyramid import Pyramid
+from pcreg.kernels.pyramid import Pyramid, ends_of_triplets, same_and_down
+from pcreg.kernels.pyramid_config import KERNEL_SIZE
 from pcreg.kernels.tiles import EMPTY, ROWS, Tiles
-from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triplets import Symmetry, Triplets
 
 # Room, as a multiple of the needs of the largest pyramid so far, and more where these are little
 SPARE, LEAST_SPARE = 1.1, 64
-
-
-class _Sizes(NamedTuple):
-    """Sizes that differ between pyramids; those of triplets in the order of `_all_triplets`."""
-
-    points: tuple[int, ...]  # of each level
-    triplets: tuple[int, ...]
-    shared: tuple[int, ...]  # buckets of several points in the list of the Tiles
-    max_shared: tuple[int, ...]  # in one tile
-
-    @staticmethod
-    def of(pyramid: Pyramid) -> "_Sizes":
-        every = _all_triplets(pyramid)
-        shared = (len(each.tiles.shared_size) for each in every)
-        max_shared = (each.tiles.max_shared for each in every)
-        sizes = map(len, pyramid.levels), map(len, every), shared, max_shared
-        return _Sizes(*map(tuple, sizes))
 
 
 class PaddedPyramid:
@@ -41,29 +22,28 @@ class PaddedPyramid:
 
     def __init__(self, like: Pyramid, before: "PaddedPyramid | None" = None):
         """Make room for pyramids as large as this one, and for those for which there was room before."""
-        sizes, levels, device = _Sizes.of(like), len(like.levels), like.stem.device
-        n, *rest = self._room = _Sizes(*map(_room, sizes, before._room if before else sizes))
-        ends = [(n[level], n[level]) for level in range(levels)]
-        ends += [(n[level + 1], n[level]) for level in range(levels - 1)]
-        ends += [(n[level], n[level + 1]) for level in range(levels - 1)]
-        found = [_empty(*each) for each in zip(_all_triplets(like), ends, *rest, strict=True)]
-        same, down, up = found[:levels], found[levels : 2 * levels - 1], found[2 * levels - 1 :]
-        for there, back in zip(down, up, strict=True):
-            there.pair_with(back)
+        sizes, n_levels, device = _sizes(like), len(like.levels), like.stem.device
+        self._room = [int(SPARE * size) + LEAST_SPARE for size in sizes]
+        if before:
+            self._room = list(map(max, self._room, before._room))
+        n, rest = self._room[:n_levels], self._room[n_levels:]
+        rooms = zip(ends_of_triplets(n_levels), rest[::3], rest[1::3], rest[2::3], strict=True)
+        triplets = [
+            empty_triplets(n[out], n[into], device, *room, each.symmetric)
+            for each, ((out, into), *room) in zip(like.triplets, rooms, strict=True)
+        ]
         bounds = [torch.zeros_like(groups.bounds(device)) for groups in like.row_groups]
         self.pyramid = Pyramid(
             [PointBatch(torch.empty(rows, 0, device=device), torch.empty(0, device=device)) for rows in n],
             like.stem.new_empty(len(like.stem), n[0]),
-            same,
-            down,
+            *same_and_down(triplets, n_levels),
             like.cloud_groups,
             [PaddedRowGroups(rows, each) for rows, each in zip(n, bounds, strict=True)],
         )
 
     def has_room_for(self, pyramid: Pyramid) -> bool:
         """True if the pyramid fits into these rows."""
-        both = zip(self._room, _Sizes.of(pyramid), strict=True)
-        return all(room >= size for own, given in both for room, size in zip(own, given, strict=True))
+        return all(room >= size for room, size in zip(self._room, _sizes(pyramid), strict=True))
 
     def load(self, pyramid: Pyramid) -> None:
         """Copy a pyramid for which there is room, without waiting for the GPU."""
@@ -72,7 +52,7 @@ class PaddedPyramid:
         copies = []
         for given, groups in zip(pyramid.row_groups, own.row_groups, strict=True):
             copies.append((groups.device_bounds, given.bounds(groups.device_bounds.device)))
-        for given, here in zip(_all_triplets(pyramid), _all_triplets(own), strict=True):
+        for given, here in zip(pyramid.triplets, own.triplets, strict=True):
             copies += [(here.i, given.i), (here.j, given.j), (here.k_offsets, given.k_offsets)]
             brought, tiles = given.tiles, here.tiles
             _fill(tiles.source, brought.source, EMPTY)
@@ -92,20 +72,30 @@ def _fill(target: Tensor, source: Tensor, behind: int) -> None:
     target[..., n:] = behind
 
 
-def _all_triplets(pyramid: Pyramid) -> list[Triplets]:
-    return [*pyramid.same, *pyramid.down, *(triplets.transposed for triplets in pyramid.down)]
+def _sizes(pyramid: Pyramid) -> list[int]:
+    """Sizes that differ between pyramids: the points of each level, then three numbers for all triplets.
+
+    These are how many triplets there are, how many shared buckets in their Tiles, and most of them in a tile.
+    """
+    sizes = [len(level) for level in pyramid.levels]
+    for each in pyramid.triplets:
+        sizes += len(each), len(each.tiles.shared_size), each.tiles.max_shared
+    return sizes
 
 
-def _room(sizes: Iterable[int], before: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes with some to spare, and no less than before."""
-    return tuple(max(int(SPARE * size) + LEAST_SPARE, old) for size, old in zip(sizes, before, strict=True))
-
-
-def _empty(like: Triplets, ends: tuple[int, int], size: int, shared: int, max_shared: int) -> Triplets:
+def empty_triplets(
+    n_out: int,
+    n_in: int,
+    device: torch.device,
+    size: int = 0,
+    n_shared: int = 0,
+    max_shared: int = 1,
+    symmetric: Symmetry = Symmetry.NONE,
+) -> Triplets:
     """Room for `size` triplets, and for Tiles with these numbers of shared buckets."""
-    i, j = like.i.new_empty(2, size)
-    triplets = Triplets(i, j, torch.zeros_like(like.k_offsets), *ends, like.symmetric)
-    source, sizes = i.new_empty(triplets.n_cells, ends[0]), i.new_empty(shared)
-    offsets = i.new_zeros(-(-ends[0] // ROWS) + 1)
-    triplets.take_tiles(Tiles(source, sizes.long(), sizes, offsets, max_shared))
+    i, j = torch.empty(2, size, dtype=torch.int32, device=device)
+    K = KERNEL_SIZE**3
+    triplets = Triplets(i, j, i.new_zeros(K + 1, dtype=torch.int64), n_out, n_in, symmetric)
+    sizes, offsets = i.new_empty(n_shared), i.new_zeros(-(-n_out // ROWS) + 1)
+    triplets.take_tiles(Tiles(i.new_empty(K, n_out), sizes.long(), sizes, offsets, max_shared))
     return triplets

@@ -63,6 +63,11 @@ class Pyramid:
         down = [triplets(each, level + 1, level, Symmetry.NONE) for level, each in enumerate(onto)]
         return Pyramid(levels, torch.from_numpy(stem), same, down, *_grouped(levels, groups))
 
+    @property
+    def triplets(self) -> list[Triplets]:
+        """All triplets, in the order of `ends_of_triplets`."""
+        return [*self.same, *self.down, *(triplets.transposed for triplets in self.down)]
+
     def groups(self) -> list[PointBatch]:
         """The points of the finest level, each group of clouds by itself."""
         batch, rows = self.levels[0], self.row_groups[0]
@@ -70,6 +75,20 @@ class Pyramid:
         if batch.viewpoints is None:
             return list(map(PointBatch, points, lengths))
         return list(map(PointBatch, points, lengths, rows.split(batch.viewpoints)))
+
+
+def ends_of_triplets(n_levels: int) -> list[tuple[int, int]]:
+    """Levels of the output and of the input: of each level onto itself, then down, then back up."""
+    down = [(level + 1, level) for level in range(n_levels - 1)]
+    return [*((level, level) for level in range(n_levels)), *down, *((into, out) for out, into in down)]
+
+
+def same_and_down(triplets: list[Triplets], n_levels: int) -> tuple[list[Triplets], list[Triplets]]:
+    """Fields of a Pyramid with these triplets, which are in the order of `ends_of_triplets`."""
+    same, down, up = triplets[:n_levels], triplets[n_levels : 2 * n_levels - 1], triplets[2 * n_levels - 1 :]
+    for there, back in zip(down, up, strict=True):
+        there.pair_with(back)
+    return same, down
 
 
 def search_at_once(
@@ -121,15 +140,10 @@ def search_at_once(
         centres = places[out], clouds[out]
         return Search(indices[level], *centres, size, kernel_size, radius, normals=both, **kind)
 
-    searches = [search(level, level) for level in range(n_levels)]
-    searches += [search(level + 1, level) for level in range(n_levels - 1)]
-    searches += [search(level, level + 1) for level in range(n_levels - 1)]
+    searches = [search(*ends) for ends in ends_of_triplets(n_levels)]
     stem = count_triplets(search(0, 0, geometry.stem_kernel_size))
-    found = find_triplets(searches)
-    same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
-    for there, back in zip(down, up, strict=True):
-        there.pair_with(back)
-    return Pyramid(levels, stem, same, down, *_grouped(levels, groups))
+    found = same_and_down(find_triplets(searches), n_levels)
+    return Pyramid(levels, stem, *found, *_grouped(levels, groups))
 
 
 def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[Tensor]]:

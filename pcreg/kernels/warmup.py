@@ -5,17 +5,15 @@ levels alone: a convolution of few tiles shares them among programs.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import torch
 
+from pcreg.kernels.padded_pyramid import empty_triplets
 from pcreg.kernels.point_batch import PointBatch, RowGroups
-from pcreg.kernels.pyramid import Pyramid, search_at_once
-from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.tiles import ROWS, Tiles
-from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.pyramid import Pyramid, ends_of_triplets, same_and_down, search_at_once
+from pcreg.kernels.pyramid_config import PyramidConfig
 
 if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
@@ -88,18 +86,8 @@ def _pyramid(sizes: Sequence[int], geometry: PyramidConfig, device: torch.device
     for n in sizes:
         points = torch.empty(n, 3, device=device)
         levels.append(PointBatch(points, torch.full((1,), n, device=device), points))
-    same = [_triplets(n, n, device) for n in sizes]
-    down = [_triplets(n_out, n_in, device) for n_in, n_out in pairwise(sizes)]
-    for triplets in down:
-        triplets.pair_with(_triplets(triplets.n_in, triplets.n_out, device))
+    ends = ends_of_triplets(len(sizes))
+    triplets = [empty_triplets(sizes[out], sizes[into], device) for out, into in ends]
     stem = torch.empty(geometry.stem_kernel_size**3, sizes[0], dtype=torch.int32, device=device)
-    return Pyramid(levels, stem, same, down, RowGroups((1,)), [RowGroups((n,)) for n in sizes])
-
-
-def _triplets(n_out: int, n_in: int, device: torch.device) -> Triplets:
-    none = torch.empty(0, dtype=torch.int32, device=device)
-    K = KERNEL_SIZE**3
-    triplets = Triplets(none, none, torch.zeros(K + 1, dtype=torch.int64, device=device), n_out, n_in)
-    offsets = none.new_empty(-(-n_out // ROWS) + 1)
-    triplets.take_tiles(Tiles(none.new_empty(K, n_out), none.long(), none, offsets, 1))
-    return triplets
+    found = same_and_down(triplets, len(sizes))
+    return Pyramid(levels, stem, *found, RowGroups((1,)), [RowGroups((n,)) for n in sizes])

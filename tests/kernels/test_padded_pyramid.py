@@ -7,7 +7,6 @@ from pcreg.kernels.padded_pyramid import PaddedPyramid
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from tests.kernels.clouds import DEVICE
-from tests.kernels.test_pyramid import every
 from tests.pcreg.scenes import wavy_sheet
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -45,7 +44,7 @@ def test_what_was_loaded_last_is_convolved_as_it_is():
         assert not own.stem[:, given.stem.shape[1] :].any()
         for level, groups in enumerate(given.row_groups):
             assert own.row_groups[level].bounds(DEVICE).tolist() == groups.bounds(DEVICE).tolist()
-        for there, here in zip(every(given), every(own), strict=True):
+        for there, here in zip(given.triplets, own.triplets, strict=True):
             features, grad = values(there.n_in, C), values(there.n_out, M)
             seen, back = padded(features, here.n_in), padded(grad, here.n_out)
             wanted = output_stationary.mvmr(features, weight, there.j, there.tiles, there.n_out)

@@ -13,11 +13,6 @@ def batch():
     return PointBatch.from_clouds([wavy_sheet(300), np.empty((0, 3)), wavy_sheet(200, seed=1)])
 
 
-def every(pyramid):
-    """All triplets, those of the way up too."""
-    return [*pyramid.same, *pyramid.down, *(triplets.transposed for triplets in pyramid.down)]
-
-
 @pytest.mark.parametrize("snap", [False, True])
 def test_every_level_is_a_subset_of_the_finer_one(batch, snap):
     pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, snap=snap))
@@ -66,7 +61,7 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
         assert torch.equal(level.lengths.cpu(), wanted.lengths)
     assert found.stem.dtype == expected.stem.dtype == torch.int32
     assert torch.equal(found.stem.cpu(), expected.stem)
-    for triplets, wanted in zip(every(found), every(expected), strict=True):
+    for triplets, wanted in zip(found.triplets, expected.triplets, strict=True):
         assert_equal(triplets, wanted)
 
 
