@@ -6,6 +6,7 @@ In inference a norm is a part of the convolution before it (pcreg.kernels.epilog
 import torch
 from torch import Tensor, nn
 
+from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups
 
 
@@ -42,6 +43,4 @@ def batch_norm(
         return BatchNorm.apply(features, norm.weight, norm.bias, residual, groups, norm.eps, running, relu)
     parts = [norm(part) for part in groups.split(features)]
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
-    if residual is not None:
-        out = out + residual
-    return torch.relu(out) if relu else out
+    return Epilogue(residual=residual, relu=relu).apply(out)

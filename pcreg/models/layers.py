@@ -80,12 +80,10 @@ def normed_conv(
     """
     if norm.training:
         return batch_norm(conv(features, triplets), groups, norm, residual, relu)
-    if not torch.is_grad_enabled():
-        return conv(features, triplets, Epilogue(norm, residual=residual, relu=relu))
-    out = norm(conv(features, triplets))
-    if residual is not None:
-        out = out + residual
-    return torch.relu(out) if relu else out
+    epilogue = Epilogue(norm, residual=residual, relu=relu)
+    if torch.is_grad_enabled():
+        return epilogue.apply(conv(features, triplets))
+    return conv(features, triplets, epilogue)
 
 
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
