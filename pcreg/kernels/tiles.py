@@ -36,38 +36,22 @@ class Tiles:
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
-        """Tiles of triplets sorted by k, i, j. Waits for the device, which computes Q and max_shared."""
-        K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)
-        k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets), output_size=T)
-        bucket = k * n_out + i  # int64, ascending
-        starts, ends = torch.ones(2, T, dtype=torch.bool, device=i.device)
-        torch.ne(bucket[1:], bucket[:-1], out=starts[1:])
-        ends[:-1] = starts[1:]
-        single = starts & ends
+        """Tiles of triplets sorted by k, i, j. Waits for the device."""
+        K, n_tiles = len(k_offsets) - 1, -(-n_out // ROWS)
+        k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets))
+        bucket, size = torch.unique_consecutive(k * n_out + i, return_counts=True)
+        first = size.cumsum(0) - size
+        source = torch.full((K * n_out,), EMPTY, dtype=torch.int32, device=i.device)
+        source[bucket[size == 1]] = j[first[size == 1]]
 
-        tile = i // ROWS
-        per_tile = torch.zeros(n_tiles, dtype=torch.int64, device=i.device)
-        per_tile.scatter_add_(0, tile.long(), (starts & ~single).long())
-        largest = torch.cat([per_tile, per_tile.new_zeros(1)]).amax()
-        Q, max_shared = torch.stack([per_tile.sum(), largest]).tolist()
-
-        first = _positions(starts & ~single, Q)
-        size = _positions(ends & ~single, Q) + 1 - first
-        key = (tile[first] * SIZES + size.clamp(max=SIZES - 1)) * -(-K // CELLS) + k[first] // CELLS
-        order = torch.sort(key * ROWS + i[first] % ROWS, stable=True).indices
-        first, size = first[order], size[order]
+        bucket, first, size = (each[size > 1] for each in (bucket, first, size))
+        k, i = bucket // n_out, bucket % n_out
+        key = (i // ROWS * SIZES + size.clamp(max=SIZES - 1)) * -(-K // CELLS) + k // CELLS
+        order = torch.sort(key * ROWS + i % ROWS, stable=True).indices
+        bucket, first, size, tile = (each[order] for each in (bucket, first, size, i // ROWS))
+        per_tile = torch.bincount(tile, minlength=n_tiles)
         tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])
-        within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]
-
-        source = torch.full((K * n_out + 1,), EMPTY, dtype=torch.int32, device=i.device)
-        # The last entry collects shared buckets, and is dropped.
-        source.scatter_(0, torch.where(single, bucket, K * n_out), j)
-        source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
-        return Tiles(source[:-1].view(K, n_out), first, size.int(), tile_offsets.int(), max_shared)
-
-
-def _positions(mask: Tensor, count: int) -> Tensor:
-    """Positions (count,) int64 at which mask (T,) holds, `count` times, without waiting for the device."""
-    slot = torch.where(mask, mask.cumsum(0) - 1, count)
-    positions = torch.empty(count + 1, dtype=torch.int64, device=mask.device)
-    return positions.scatter_(0, slot, torch.arange(len(mask), device=mask.device))[:-1]
+        within_tile = torch.arange(len(tile), device=i.device) - tile_offsets[tile]
+        source[bucket] = (FIRST_SHARED - within_tile).int()
+        max_shared = int(per_tile.max()) if n_tiles else 0
+        return Tiles(source.view(K, n_out), first, size.int(), tile_offsets.int(), max_shared)
