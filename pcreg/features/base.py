@@ -10,7 +10,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.arrays import Array, namespace, to_device
+from pcreg.arrays import Array, namespace, take, to_device
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.errors import InputError
 
 OnDevice = TypeVar("OnDevice", bound="Description")
@@ -70,14 +71,20 @@ def check_voxel(voxel: float) -> None:
         raise InputError(f"voxel={voxel}: give metres, more than zero")
 
 
-def rows_of(points: Array, viewpoints: Array | None, device: str) -> tuple[Array, Array | None]:
-    """Points and viewpoints on a device, rows x y z in float64; InputError for what is none."""
-    rows = _rows("points", points, device)
-    if viewpoints is None:
-        return rows, None
-    if len(viewpoints) != len(points):
-        raise InputError(f"{len(viewpoints)} viewpoints of {len(points)} points; give a row for each")
-    return rows, _rows("viewpoints", viewpoints, device)
+def downsampled(
+    points: Array, viewpoints: Array | None, voxel: float, device: str
+) -> tuple[Array, Array | None]:
+    """Return one point (M, 3) per voxel, and its viewpoint if given, float64 on a device.
+
+    Raises InputError for points or viewpoints that are not finite rows x y z.
+    """
+    points = _rows("points", points, device)
+    if viewpoints is not None:
+        if len(viewpoints) != len(points):
+            raise InputError(f"{len(viewpoints)} viewpoints of {len(points)} points; give a row for each")
+        viewpoints = _rows("viewpoints", viewpoints, device)
+    rows = voxel_downsample(points, voxel)
+    return take(points, rows), None if viewpoints is None else take(viewpoints, rows)
 
 
 def _rows(name: str, given: Array, device: str) -> Array:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcreg.arrays import Array, take
-from pcreg.features.base import Description, check_voxel, rows_of
+from pcreg.arrays import Array
+from pcreg.features.base import Description, check_voxel, downsampled
 from pcreg.features.pretrained import WEIGHTS
-from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet
 from pcreg.models.weights_file import read_weights
 from pcreg.runtime.device import choose_device
@@ -98,11 +97,7 @@ class FCGF:
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
-        points, viewpoints = rows_of(points, viewpoints, self.device)
-        rows = voxel_downsample(points, self.voxel)
-        kept, seen_from = take(points, rows), None
-        if viewpoints is not None:
-            seen_from = take(viewpoints, rows)
+        kept, seen_from = downsampled(points, viewpoints, self.voxel, self.device)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         return Description(kept, self.network.describe(kept, seen_from, self.voxel, self.scales))
 

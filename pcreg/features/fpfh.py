@@ -3,9 +3,8 @@
 import numpy as np
 
 from pcreg.arrays import Array, to_device, to_host
-from pcreg.features.base import Description, check_voxel, rows_of
+from pcreg.features.base import Description, check_voxel, downsampled
 from pcreg.geometry.normals import towards
-from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.extras import load_open3d
 
 NORMAL_VOXELS, NORMAL_NEIGHBORS = 4, 100  # radius of the ball for a normal, and most points in it
@@ -34,12 +33,10 @@ class FPFH:
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`."""
-        points, viewpoints = rows_of(points, viewpoints, self.device)
-        rows = voxel_downsample(points, self.voxel)
-        kept = points[rows]
+        kept, seen_from = downsampled(points, viewpoints, self.voxel, self.device)
         if len(kept) == 0:
             return Description(kept, to_device(np.empty((0, 33), dtype=np.float32), self.device))
-        seen_from = np.zeros(3) if viewpoints is None else to_host(viewpoints)[to_host(rows)]
+        seen_from = np.zeros(3) if seen_from is None else to_host(seen_from)
         return Description(kept, to_device(self._histograms(to_host(kept), seen_from), self.device))
 
     def _histograms(self, points: Array, viewpoints: Array) -> Array:
