@@ -17,14 +17,12 @@ from pcreg.kernels.cpu.conv import Convolution, sort_triplets
 from pcreg.kernels.cpu.neighbors import Rows
 from pcreg.kernels.cpu.pyramid import search_levels
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
-from pcreg.models.weights_file import Architecture, StoredWeights
+from pcreg.models.weights_file import STATISTICS, StoredWeights
 from pcreg.runtime import parallel
 
 EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
-STATISTICS = ("weight", "bias", "running_mean", "running_var")  # tensors of a batch norm
 
 Floats = NDArray[np.float32]
-Indices = NDArray[np.int64]
 
 
 class Geometry(NamedTuple):
@@ -40,9 +38,7 @@ class InferenceResUNet:
     """Network without `snap` from points to one descriptor per point."""
 
     def __init__(self, stored: StoredWeights) -> None:
-        """Raises InputError for weights that do not fit their architecture."""
         self.architecture, tensors = stored.architecture, stored.tensors
-        stored.check(_shapes(stored.architecture))
         self._head = [np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("conv1_tr", "final")]
         self._bias = tensors["final.bias"]
         with ThreadPoolExecutor(1) as thread:  # both take equally long
@@ -153,21 +149,3 @@ def _geometry(
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
     return Geometry(stem, same, down, up)
-
-
-def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
-    """Shapes of the tensors that describe points, by their names in pcreg.models.resunet.ResUNet."""
-    e, d = architecture.encoder, architecture.decoder
-    shapes: dict[str, tuple[int, ...]] = {
-        "conv1_tr.weight": (d[0], d[1] + e[0]),
-        "final.weight": (architecture.out_channels, d[0]),
-        "final.bias": (architecture.out_channels,),
-    }
-    for layer, (n_in, n_out) in architecture.layers.items():
-        kernel_size = architecture.stem_kernel_size if layer == "1" else KERNEL_SIZE
-        shapes[f"conv{layer}.weight"] = (kernel_size**3, 1, n_in, n_out)
-        shapes |= {f"block{layer}.conv{n}.weight": (KERNEL_SIZE**3, 1, n_out, n_out) for n in (1, 2)}
-        for norm in (f"norm{layer}", f"block{layer}.norm1", f"block{layer}.norm2"):
-            shapes |= {f"{norm}.{each}": (n_out,) for each in STATISTICS}
-            shapes[f"{norm}.num_batches_tracked"] = ()
-    return shapes

@@ -58,10 +58,9 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
 
 
 def network_of(stored: StoredWeights) -> ResUNet:
-    """Make the network of these weights, in evaluation mode, on the CPU; InputError if they do not fit it."""
-    network = undrawn(stored.architecture)
-    stored.check({name: tuple(tensor.shape) for name, tensor in network.state_dict().items()})
-    return _fill(network, {name: torch.from_numpy(array) for name, array in stored.tensors.items()})
+    """Make the network of these weights, in evaluation mode, on the CPU."""
+    tensors = {name: torch.from_numpy(array) for name, array in stored.tensors.items()}
+    return _fill(undrawn(stored.architecture), tensors)
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:

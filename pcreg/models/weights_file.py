@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.kernels.pyramid_config import KERNELS, PyramidConfig
+from pcreg.kernels.pyramid_config import KERNEL_SIZE, KERNELS, PyramidConfig
 from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, refusing
 
 KEY = "pcreg.architecture"  # in the file's metadata
+STATISTICS = ("weight", "bias", "running_mean", "running_var")  # tensors of a batch norm
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,29 @@ class Architecture(PyramidConfig):
         up = {"4_tr": (e[3], d[3]), "3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
         return down | up
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of all tensors by their names in pcreg.models.resunet.ResUNet."""
+        e, d = self.encoder, self.decoder
+        shapes: dict[str, tuple[int, ...]] = {
+            "conv1_tr.weight": (d[0], d[1] + e[0]),
+            "final.weight": (self.out_channels, d[0]),
+            "final.bias": (self.out_channels,),
+        }
+        for layer, (n_in, n_out) in self.layers.items():
+            kernel_size = self.stem_kernel_size if layer == "1" else KERNEL_SIZE
+            shapes[f"conv{layer}.weight"] = (kernel_size**3, 1, n_in, n_out)
+            shapes |= {f"block{layer}.conv{n}.weight": (KERNEL_SIZE**3, 1, n_out, n_out) for n in (1, 2)}
+            for norm in (f"norm{layer}", f"block{layer}.norm1", f"block{layer}.norm2"):
+                shapes |= {f"{norm}.{each}": (n_out,) for each in STATISTICS}
+                shapes[f"{norm}.num_batches_tracked"] = ()
+        return shapes
+
 
 @dataclass(frozen=True)
 class StoredWeights:
     """Parameters and statistics of a network, by name; float16 ones as float32."""
 
-    path: Path
     architecture: Architecture
     tensors: dict[str, NDArray[Any]]
 
@@ -66,17 +84,6 @@ class StoredWeights:
     def fingerprint(self) -> str:
         """First 16 digits of the SHA-256 over all tensors."""
         return fingerprint(self.tensors)
-
-    def check(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise InputError unless these are the names and shapes of the tensors."""
-        found = {name: tensor.shape for name, tensor in self.tensors.items()}
-        for name in sorted(wanted.keys() | found.keys()):
-            if wanted.get(name) != found.get(name):
-                raise InputError(
-                    f"{self.path}: does not fit the architecture that it names ({name} is "
-                    f"{found.get(name, 'missing')} and should be {wanted.get(name, 'absent')}); "
-                    "use weights written by `pcreg train`"
-                )
 
 
 def path_of(weights: str | Path) -> Path:
@@ -91,7 +98,8 @@ def read_weights(path: str | Path) -> StoredWeights:
     """Read a .safetensors file of weights.
 
     Raises:
-        InputError: The file is missing, damaged or of another kind, or a number in it is not finite.
+        InputError: The file is missing, damaged or of another kind, its tensors do not fit their
+            architecture, or a number in them is not finite.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -109,7 +117,16 @@ def read_weights(path: str | Path) -> StoredWeights:
             raise InputError(
                 f"{path}: {name} holds a number that is not finite; use weights written by `pcreg train`"
             )
-    return StoredWeights(path, _architecture(path, metadata), tensors)
+    architecture = _architecture(path, metadata)
+    wanted, found = architecture.shapes, {name: tensor.shape for name, tensor in tensors.items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise InputError(
+                f"{path}: does not fit the architecture that it names ({name} is "
+                f"{found.get(name, 'missing')} and should be {wanted.get(name, 'absent')}); "
+                "use weights written by `pcreg train`"
+            )
+    return StoredWeights(architecture, tensors)
 
 
 def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
