@@ -13,7 +13,7 @@ from pcreg.kernels.grid import sample_cloud
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
 from pcreg.models.resunet import ResUNet
-from pcreg.models.weights import fingerprint, undrawn
+from pcreg.models.weights import fingerprint, uninitialized
 from pcreg.models.weights_file import Architecture
 from pcreg.runtime import parallel
 from pcreg.runtime.device import ONE_THREAD
@@ -30,7 +30,7 @@ def compile_kernels(
 
     `sizes` are those of `compile_ahead`.
     """
-    make, cores = partial(undrawn, architecture), parallel.cores()
+    make, cores = partial(uninitialized, architecture), parallel.cores()
     return compile_ahead(make, architecture, torch.device(device), cores, sizes)
 
 

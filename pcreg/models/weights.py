@@ -60,7 +60,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
 def network_of(stored: StoredWeights) -> ResUNet:
     """Make the network of these weights, in evaluation mode, on the CPU."""
     tensors = {name: torch.from_numpy(array) for name, array in stored.tensors.items()}
-    return _fill(undrawn(stored.architecture), tensors)
+    return _fill(uninitialized(stored.architecture), tensors)
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
@@ -73,7 +73,7 @@ def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
         name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
         for name, tensor in end.items()
     }
-    return _fill(undrawn(last.architecture), mixed)
+    return _fill(uninitialized(last.architecture), mixed)
 
 
 def fingerprint(network: nn.Module) -> str:
@@ -83,9 +83,9 @@ def fingerprint(network: nn.Module) -> str:
     )
 
 
-def undrawn(architecture: Architecture) -> ResUNet:
+def uninitialized(architecture: Architecture) -> ResUNet:
     """Make a network whose weights hold anything; draws no random numbers and starts no thread."""
-    with ONE_THREAD, _Undrawn():
+    with ONE_THREAD, _WithoutInitialization():
         return ResUNet(architecture)
 
 
@@ -96,7 +96,7 @@ def _fill(network: ResUNet, tensors: dict[str, torch.Tensor]) -> ResUNet:
     return network.eval()
 
 
-class _Undrawn(TorchFunctionMode):
+class _WithoutInitialization(TorchFunctionMode):
     """Mode in which new tensors are not filled; the meta device would import modules for three seconds."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
