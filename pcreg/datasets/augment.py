@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pcreg.datasets.jagged import Jagged
 from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3
-from pcreg.kernels.transfer import moved as to_device
+from pcreg.kernels.transfer import to_device
 from pcreg.runtime.errors import InputError
 
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about

@@ -23,7 +23,7 @@ from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample
 from pcreg.io.pairs import PairDataset, keep_evenly, points_of
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 from pcreg.runtime import parallel
 from pcreg.runtime.device import ONE_THREAD
 from pcreg.runtime.distributed import ALONE, Ranks
@@ -64,7 +64,7 @@ class TrainingBatch:
     def moved(self, device: torch.device | str) -> "TrainingBatch":
         """The batch on `device`, its pyramid not yet built."""
         rows = {name: getattr(self, name) for name in ROW_FIELDS}
-        rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
+        rows = {name: value if value is None else to_device(value, device) for name, value in rows.items()}
         return replace(self, pyramid=self.pyramid.to(device), **rows)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.kernels.cells import counts_of_sorted
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Jagged:
     @cached_property
     def lengths(self) -> Tensor:
         """(B,) int64, the sizes where the points are."""
-        return moved(torch.tensor(self.sizes), self.points.device)
+        return to_device(torch.tensor(self.sizes), self.points.device)
 
     @cached_property
     def first(self) -> Tensor:
@@ -64,7 +64,7 @@ class Jagged:
 
     def of_points(self, values: NDArray[np.generic]) -> Tensor:
         """Values (B, ...) of the clouds for each point: (N, ...), in the dtype of the points."""
-        return moved(torch.from_numpy(values).to(self.points.dtype), self.points.device)[self.cloud]
+        return to_device(torch.from_numpy(values).to(self.points.dtype), self.points.device)[self.cloud]
 
     def moved(self, motions: Sequence[NDArray[np.float64]]) -> "Jagged":
         """Each cloud moved by its motion (4, 4)."""

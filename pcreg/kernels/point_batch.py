@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.pyramid_config import rounded
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PointBatch:
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
         points = torch.cat(clouds)
-        lengths = moved(torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64), points.device)
+        lengths = to_device(torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64), points.device)
         cloud = torch.repeat_interleave(lengths, output_size=len(points))
         lowest = points.new_full((len(clouds), 3), torch.inf)
         corner = lowest.scatter_reduce(0, cloud[:, None].expand(-1, 3), points, "amin")[cloud]
@@ -56,8 +56,8 @@ class PointBatch:
 
     def to(self, device: torch.device | str) -> "PointBatch":
         """The batch on `device`; the host does not wait for a GPU."""
-        viewpoints = None if self.viewpoints is None else moved(self.viewpoints, device)
-        return PointBatch(moved(self.points, device), moved(self.lengths, device), viewpoints)
+        viewpoints = None if self.viewpoints is None else to_device(self.viewpoints, device)
+        return PointBatch(to_device(self.points, device), to_device(self.lengths, device), viewpoints)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class RowGroups:
     def bounds(self, device: torch.device) -> Tensor:
         """(G + 1,) int64 on `device`, copied there once: group g has the rows bounds[g] ... bounds[g + 1]."""
         if device not in self._bounds:
-            self._bounds[device] = moved(torch.tensor([0, *accumulate(self.sizes)]), device)
+            self._bounds[device] = to_device(torch.tensor([0, *accumulate(self.sizes)]), device)
         return self._bounds[device]
 
 

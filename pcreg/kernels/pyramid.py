@@ -15,7 +15,7 @@ from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.stencil import surface_normals
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 from pcreg.kernels.triplets import Symmetry, Triplets
 
 
@@ -173,7 +173,7 @@ def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
     """Frames (levels, 7) of CellIndex around all points, with one lower corner and cells of these edges."""
     points = batch.points.double()
     upper = points.amax(0) if len(batch) else points.new_zeros(3)
-    own = moved(torch.tensor(edges, dtype=torch.float64), points.device)
+    own = to_device(torch.tensor(edges, dtype=torch.float64), points.device)
     corners = torch.cat([torch.full_like(upper, lower), upper])
     return torch.cat([corners.expand(len(edges), 6), own[:, None]], 1)
 

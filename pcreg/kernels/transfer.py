@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     """The tensor on `device`. A copy to a GPU is queued there, and the caller does not wait."""
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 from pcreg.training.losses import draw
 
 IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
@@ -56,7 +56,7 @@ class InfoNCE:
     ) -> dict[str, Tensor]:
         """Compute `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
-        anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
+        anchors, partners = batch.matches[to_device(rows, source.device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
         starts, ends = batch.pyramid.groups()
         # A match has one place: that of its target.
@@ -66,11 +66,11 @@ class InfoNCE:
         forward, backward = similarities.logsumexp(1), similarities.logsumexp(0)
         if self.negatives_per_pair:
             count = self.negatives_per_pair * len(batch.names)
-            rows = moved(draw(len(target), count, generator), target.device)
+            rows = to_device(draw(len(target), count, generator), target.device)
             others = self._samples(target, rows, ends, rows)
             similarities = sources.similarities(others, radius, matched=False)
             forward = torch.logaddexp(forward, similarities.logsumexp(1))
-            rows = moved(draw(len(source), count, generator), source.device)
+            rows = to_device(draw(len(source), count, generator), source.device)
             others = self._samples(source, rows, starts, rows)
             placed = self._samples(target, partners, starts, anchors)
             similarities = placed.similarities(others, radius, matched=False)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 # The scalars `total` and its parts, from descriptors of sources (N, C) and of targets (M, C) of a batch on a
 # device, and a generator on the CPU
@@ -35,8 +35,10 @@ class HardestContrastive:
         n_positives = self.positives_per_pair * len(batch.names)
         n_candidates = self.candidates_per_pair * len(batch.names)
         positives, device = batch.matches, batch.matches.device
-        sampled = positives[moved(draw(len(positives), n_positives, generator), device)]
-        candidates = [moved(draw(len(side), n_candidates, generator), device) for side in (source, target)]
+        sampled = positives[to_device(draw(len(positives), n_positives, generator), device)]
+        candidates = [
+            to_device(draw(len(side), n_candidates, generator), device) for side in (source, target)
+        ]
         return contrastive_loss(source, target, positives, sampled, *candidates)
 
 

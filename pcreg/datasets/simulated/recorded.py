@@ -11,7 +11,7 @@ from torch import Tensor
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.pairs import Pair
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -91,8 +91,8 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
     """Numbers (n, n) of cells of `edge` metres in the world that hold points of both clouds of a pair."""
     clouds = recording.clouds
     sizes = torch.tensor([len(cloud) for cloud in clouds])
-    number = moved(torch.repeat_interleave(torch.arange(len(clouds)), sizes), clouds[0].device)
-    T_world_cloud = moved(torch.from_numpy(recording.T_world_cloud), clouds[0].device)
+    number = to_device(torch.repeat_interleave(torch.arange(len(clouds)), sizes), clouds[0].device)
+    T_world_cloud = to_device(torch.from_numpy(recording.T_world_cloud), clouds[0].device)
     in_world = [transform(T, cloud.double()) for cloud, T in zip(clouds, T_world_cloud, strict=True)]
     cells = torch.floor(torch.cat(in_world) / edge).long()
     cells = cells - cells.amin(0)

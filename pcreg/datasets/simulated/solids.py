@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from pcreg.kernels.raycast import Hits, Shape, first_hits
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 AXES = np.eye(3)
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle
@@ -178,8 +178,8 @@ def cast(
     device = directions.device
     far = far if isinstance(far, Tensor) else torch.full((1,), far, device=device)
     far = far.float().expand(len(directions))
-    T_unit_world = moved(torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float(), device)
-    shapes = moved(torch.from_numpy(solids.shape), device)
+    T_unit_world = to_device(torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float(), device)
+    shapes = to_device(torch.from_numpy(solids.shape), device)
     group, solid, depth = _in_view(solids, origins, directions, far, present)
     return first_hits(origins, directions, far, shapes, T_unit_world, group, solid, depth)
 
@@ -196,8 +196,8 @@ def _in_view(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Groups and solids that may meet (N,), by group and then by the least depth (N,)."""
     device = directions.device
-    T = moved(torch.from_numpy(solids.T_world_unit[:, :3]).float(), device)
-    radius = moved(torch.from_numpy(_bounding_radii(solids)).float(), device)
+    T = to_device(torch.from_numpy(solids.T_world_unit[:, :3]).float(), device)
+    radius = to_device(torch.from_numpy(_bounding_radii(solids)).float(), device)
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1) + 1e-3
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)

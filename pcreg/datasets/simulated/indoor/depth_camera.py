@@ -19,7 +19,7 @@ from torch import Tensor
 from pcreg.datasets.simulated.solids import Solids, cast
 from pcreg.kernels.cells import counts_of_sorted, starts_of_runs
 from pcreg.kernels.signed_distance import DepthImages, distance_sums
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 BASELINE = 0.075  # metres between camera and projector
 FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pixels
@@ -68,7 +68,7 @@ class DepthCamera:
         directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
         origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
         hits = cast(solids, origins, directions, self.far * 1.3)
-        relief = moved(torch.from_numpy(solids.relief).float(), device)
+        relief = to_device(torch.from_numpy(solids.relief).float(), device)
         dull = torch.rand(len(solids), generator=generator, device=device) < self.dull
         solid = hits.solid.clamp(min=0)
         at = origins + hits.distance.clamp(max=self.far * 2)[..., None] * directions
@@ -212,7 +212,7 @@ class Fusion:
         near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
         near = near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]
         near = near.view(*shape, 3)
-        low, high = (moved(torch.tensor(corner), device) for corner in (self.low, self.high))
+        low, high = (to_device(torch.tensor(corner), device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
         rows = usable.flatten().nonzero()[:, 0]
         batch = rows // depth[0].numel()

@@ -13,7 +13,7 @@ from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
 from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.geometry.se3 import inverse
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 CELL = 0.1  # metres, of the grid of free places
 CLEAR = 0.3  # metres from the camera to things at its height
@@ -200,7 +200,7 @@ def _images(
 ) -> Recording:
     """Single images along a walk."""
     T_world_camera = camera_path(rng, scene, count, frames=1)[:, 0]
-    poses = moved(torch.from_numpy(T_world_camera).float(), generator.device)
+    poses = to_device(torch.from_numpy(T_world_camera).float(), generator.device)
     depth = camera.depth(scene.solids, poses, generator)
     return Recording([camera.points(image) for image in depth], T_world_camera)
 
@@ -222,7 +222,9 @@ def _fragments(
     T_first_camera = T_first_world @ T_world_camera @ _drift(rng, T_world_camera.shape[:2])
     if bend:
         T_first_camera = T_first_camera @ _walk(rng, T_world_camera.shape[:2], bend)
-    poses, in_first = (moved(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera))
+    poses, in_first = (
+        to_device(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera)
+    )
     depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
     clouds = fusion.fragments(camera, depth, in_first, generator)

@@ -12,7 +12,7 @@ from pcreg.datasets.simulated.outdoor.drive import Drive
 from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
 from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
 from pcreg.datasets.simulated.solids import cast
-from pcreg.kernels.transfer import moved
+from pcreg.kernels.transfer import to_device
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
 # height of the relief in metres
@@ -46,9 +46,9 @@ def sweeps(
         return torch.randn(shape, generator=generator, device=device)
 
     part = (torch.arange(lidar.moments, device=device) + 0.5) / lidar.moments - 0.5  # of a sweep
-    pose = moved(torch.from_numpy(drive.T_world_sensor).float(), device)[:, None]
-    velocity = moved(torch.from_numpy(drive.velocity).float(), device)
-    spin = moved(torch.from_numpy(drive.spin).float(), device)
+    pose = to_device(torch.from_numpy(drive.T_world_sensor).float(), device)[:, None]
+    velocity = to_device(torch.from_numpy(drive.velocity).float(), device)
+    spin = to_device(torch.from_numpy(drive.spin).float(), device)
     R, t = _moved(lidar.turns * part, velocity, spin)
     directions = ray @ (pose[..., :3, :3] @ R)[:, moment].mT
     origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, moments, 3)
@@ -57,7 +57,7 @@ def sweeps(
     distance, cosine, albedo, loss = (values.reshape(shape) for values in first)
     strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal())
     seen = (distance > lidar.near) & (distance < lidar.far) & (strength > lidar.min_return)
-    seen &= (uniform() >= loss) & ~_hidden(ray, moved(torch.from_numpy(body).float(), device))
+    seen &= (uniform() >= loss) & ~_hidden(ray, to_device(torch.from_numpy(body).float(), device))
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
     # A longer sweep needs odometry, whose error is that of one rotation.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
@@ -83,8 +83,8 @@ def _first(
 
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
-    material = moved(torch.from_numpy(things.material), device)
-    standing = moved(torch.from_numpy(sweep < 0), device)
+    material = to_device(torch.from_numpy(things.material), device)
+    standing = to_device(torch.from_numpy(sweep < 0), device)
     albedo, loss, relief = (
         torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
         for bounds in (ALBEDO, LOST, RELIEF)
@@ -98,7 +98,7 @@ def _first(
         index = np.flatnonzero(chosen)
         if not len(index):
             continue
-        at = moved(torch.from_numpy(sweep[index]), device)
+        at = to_device(torch.from_numpy(sweep[index]), device)
         present = (at < 0) | (at == group_sweep[:, None])
         some, far = things.where(chosen).solids, distance.amax(1).clamp(max=lidar.far)
         hits = cast(some, origins, directions, far, present)
@@ -108,7 +108,7 @@ def _first(
             t = torch.where(uniform(*t.shape) < LEAF_GAPS, torch.inf, t + inside)
             cos = cos.clamp(min=0.3)
         closer = t < distance
-        which = moved(torch.from_numpy(index), device)[hits.solid.clamp(min=0)]
+        which = to_device(torch.from_numpy(index), device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
         cosine = torch.where(closer, cos, cosine)
         met = torch.where(closer[..., None], surface[which], met)
