@@ -71,7 +71,7 @@ def _tensor(array: Any, device: Any) -> Array:
 
 
 def every_nth(rows: Array, max_rows: int) -> Array:
-    """Return every n-th of rows (N, ...), n being the least that leaves `max_rows` at most."""
+    """Return every n-th of rows (N, ...), with the least n that leaves at most `max_rows`."""
     return rows[:: max(1, -(-len(rows) // max_rows))]
 
 
@@ -89,7 +89,7 @@ class Index:
     """Nearest neighbours among points (M, 3) float64, metres, M >= 1; answers are on their device."""
 
     def __init__(self, points: Array, *, few: bool = False) -> None:
-        """Index the points, for `few` queries if so: only the time depends on it."""
+        """Index the points. With `few` queries to come the tree is built faster and searched slower."""
         self.points = points
         self._on_gpu = not is_on_host(points) and points.is_cuda
         if not self._on_gpu:

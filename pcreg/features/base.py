@@ -28,7 +28,7 @@ class Description:
         """Return the same with its arrays on another device: NumPy for `cpu`, else tensors."""
         moved = {each.name: getattr(self, each.name) for each in fields(self)}
         for name, value in moved.items():
-            if getattr(value, "ndim", 0) and value.shape != (3,):  # one place is always on the host
+            if getattr(value, "ndim", 0) and value.shape != (3,):  # a single viewpoint stays on the host
                 moved[name] = to_device(value, device)
         return replace(self, **moved)
 

@@ -1,7 +1,7 @@
 """A pyramid with room to spare, into which batches of different sizes are copied one after another.
 
-A CUDA graph needs arrays that stay in place and keep their lengths. Rows behind those of the batch see
-nothing, are seen by none, and belong to no group.
+A CUDA graph needs arrays that stay in place and keep their lengths. Rows behind those of the batch have no
+neighbours, are nobody's neighbours, and belong to no group.
 """
 
 import torch
@@ -56,7 +56,7 @@ class PaddedPyramid:
             copies += [(here.i, given.i), (here.j, given.j), (here.k_offsets, given.k_offsets)]
             brought, tiles = given.tiles, here.tiles
             _fill(tiles.source, brought.source, EMPTY)
-            # Behind the last tile each begins no earlier than it ends: there is nothing in it.
+            # Tiles behind the last end at zero, no later than they begin: they are empty.
             _fill(tiles.tile_offsets, brought.tile_offsets, 0)
             copies += [(tiles.shared_first, brought.shared_first), (tiles.shared_size, brought.shared_size)]
         copies = [(target[: len(given)], given) for target, given in copies if len(given)]

@@ -28,7 +28,7 @@ class Pyramid:
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
     cloud_groups: RowGroups  # clouds with norms of their own in training, such as all sources and all targets
-    row_groups: list[RowGroups]  # of each level, the points of these
+    row_groups: list[RowGroups]  # of each level, the points of these clouds
 
     @staticmethod
     def build(batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None) -> "Pyramid":

@@ -20,8 +20,8 @@ CELLS = 32  # kernel cells that are listed together
 class Tiles:
     """Rows that each tile reads, with Q shared buckets by tile, size, group of CELLS kernel cells, i, k.
 
-    By size, because a program sums several buckets at once and waits for the largest. The shared
-    buckets of several triplets may stand in one list.
+    They are ordered by size, because a program sums several at once and waits for the largest. Tiles of
+    several triplets may share one list, of which `tile_offsets` bounds their own parts.
     """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m

@@ -59,7 +59,7 @@ class Triplets:
     n_out: int
     n_in: int
     symmetric: Symmetry = Symmetry.NONE
-    # Derived once; a copy with another way back shares the arrangements.
+    # Derived once; the copy that `pair_with` makes shares the arrangements.
     _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
@@ -119,7 +119,7 @@ class Triplets:
         return self._transposed[0]
 
     def pair_with(self, transposed: "Triplets") -> None:
-        """Keep the transposed triplets. They keep a copy of these, as a cycle would outlive its use."""
+        """Keep the transposed triplets. They keep a copy of these: a cycle of references frees no memory."""
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]
 

@@ -1,7 +1,7 @@
 """Kernels of a registration on a GPU, compiled side by side before they are needed.
 
-Functions are run with their launches collected and not made. Kernels depend on a cloud by the sizes of its
-levels alone: a convolution of few tiles shares them among programs.
+Functions are run once, with their launches collected instead of made. Which kernels a cloud needs depends on
+the sizes of its levels alone: a convolution of few tiles shares them among programs.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Points of each level of a LiDAR scan and of a fragment of a room, described at three scales.
 TYPICAL = ((37_000, 13_000, 5_000, 1_800), (9_000, 2_200, 700, 200))
-# With one where no convolution shares tiles among programs, and one where all do.
+# Also sizes with which no convolution shares tiles among programs, and sizes with which all do.
 ALL_SIZES = (*TYPICAL, (20_000,) * 4, (1,) * 4)
 
 

@@ -89,7 +89,7 @@ def normed_conv(
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
     """relu(layer(features)); given `identity` triplets, for inference, by the kernels of the convolution.
 
-    A row does not depend on the rows of other clouds there, to the last bit.
+    By these kernels a row is the same to the last bit whatever other clouds are in the batch.
     """
     if identity is None:
         return torch.relu(layer(features)) if relu else layer(features)

@@ -54,7 +54,7 @@ def radius_search(
 
 
 def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
-    """i (T,) and j (T,), by i and then by j, of `count` points from their `pairs_within` a radius."""
+    """Neighbours i, j (T,) of `count` points, sorted, from `pairs_within`, which gives each pair once."""
     own = np.arange(count)
     return _sorted(np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own]), count)
 

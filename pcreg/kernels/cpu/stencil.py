@@ -59,7 +59,7 @@ def neighbours_within(
 def counts(
     pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> NDArray[np.int32]:
-    """Number of points that each of `count` points sees through each kernel cell, (K, N), from such pairs."""
+    """Neighbours (K, N) in each kernel cell of each of `count` points, from `pairs_within` the radius."""
     found = np.zeros((kernel_size**3, count), np.int32)
     found[_middle(kernel_size, normals)] = 1  # itself
     for some in pairs.parts(PAIRS_AT_ONCE):

@@ -24,10 +24,10 @@ from pcreg.kernels.triton.launch import launch
 QUERIES = 4
 COUNTED, COLLECTED = 1024, 256
 MAX_STEPS = 64  # of the search
-# However far neighbours of few queries are searched for among every 16th point first: k of those bound them.
+# Few queries without a limit first search every 16th point: the k-th of those bounds the k-th of all.
 EVERY_NTH, MIN_POINTS, MAX_QUERIES = 16, 1000, 4000
-ROOM = 64  # times k points within that bound: 16 on average, for 2,000 queries never four times that
-TIES = 34  # points collected beyond k, as far as the k-th
+ROOM = 64  # times k points may lie within that bound: on average 16 k do, in 2,000 queries never 64 k
+TIES = 34  # further points, as far as the k-th, for which there is room
 
 
 def k_nearest(queries: Tensor, points: Tensor, k: int, max_distance: float) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ def kth_distance(queries: Tensor, points: Tensor, k: int, max_distance: float) -
 
 
 def _limit(queries: Tensor, points: Tensor, max_distance: float) -> Tensor:
-    """Squared distance (Q,) that no counted point is beyond."""
+    """Largest squared distance (Q,) of a point that counts."""
     if math.isfinite(max_distance):
         return queries.new_full((len(queries),), math.nextafter(max_distance**2, 0.0))
     both = torch.cat([queries, points])
@@ -82,7 +82,10 @@ def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tens
 
 
 def _within(queries: Tensor, points: Tensor, limit: Tensor, room: int) -> tuple[Tensor, Tensor, int]:
-    """Squared distances and rows (Q, room) within the limit (Q,), unordered, else inf and M; most found."""
+    """Squared distances and rows (Q, room) of points within the limit (Q,), and the largest number of them.
+
+    In no particular order, and padded with inf and M. Beyond the room points are counted only.
+    """
     Q, M = len(queries), len(points)
     squared = queries.new_full((Q, room), torch.inf)
     rows = torch.full((Q, room), M, dtype=torch.int64, device=queries.device)
