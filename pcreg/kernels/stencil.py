@@ -94,9 +94,9 @@ def radius_search(
         found = native_triplets(queries, points, query_lengths, point_lengths, radius, 1, radius)
         return found.i.long(), found.j.long()
     # k-d trees in one thread are faster than torch in two for these sizes.
-    arrays = [each.cpu().numpy() for each in (queries, points, query_lengths, point_lengths)]
+    arrays = [each.numpy() for each in (queries, points, query_lengths, point_lengths)]
     i, j = cpu_neighbors.radius_search(*arrays, radius)
-    return torch.from_numpy(i).to(points.device), torch.from_numpy(j).to(points.device)
+    return torch.from_numpy(i), torch.from_numpy(j)
 
 
 def surface_normals(points: Tensor, viewpoints: Tensor, i: Tensor, j: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ kernels in its cache on disk.
 import atexit
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dis import get_instructions
 from functools import cache
@@ -113,15 +113,13 @@ class Compilation:
         return self._count
 
     def _work(self) -> None:
-        while True:
-            try:
+        with suppress(IndexError):  # none is left
+            while True:
                 key, wanted = self._left.popleft()
-            except IndexError:
-                return
-            try:
-                _load(key, wanted)
-            except Exception as error:  # raised by `wait`, and by launches of this kernel
-                self._errors.append(error)
+                try:
+                    _load(key, wanted)
+                except Exception as error:  # raised by `wait`, and by launches of this kernel
+                    self._errors.append(error)
 
     def _stop(self) -> None:
         """Wait for the kernels in work: a thread that Python's end stops within a compiler crashes."""

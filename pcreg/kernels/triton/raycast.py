@@ -11,8 +11,8 @@ from pcreg.kernels.triton.launch import launch
 RAYS = 64  # of a program, one warp, which stops as soon as all of them have met something
 BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
 NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
-INPUTS = ["origins", "directions", "far", "shapes", "T_unit_world", "starts", "solids", "depths"]
-OUTPUTS = ["distance", "cosine", "met"]
+SOLIDS = ["shapes", "T_unit_world", "starts", "solids", "depths"]
+POINTERS = ["origins", "directions", "far", *SOLIDS, "distance", "cosine", "met"]
 NAN = tl.constexpr(tl.PropagateNan.ALL)  # NaN is a miss and must remain one
 
 
@@ -35,19 +35,15 @@ def first_hits(
     distance, cosine = directions.new_empty(G, R), directions.new_empty(G, R)
     met = torch.empty(G, R, dtype=torch.int64, device=directions.device)
     rays = origins.contiguous(), directions.contiguous(), far.contiguous()
-    solids = shapes, T_unit_world.contiguous()
+    solids = shapes, T_unit_world.contiguous(), starts, solid, depth
     blocks = -(-R // RAYS)
-    arguments = *rays, *solids, starts, solid, depth, distance, cosine, met, R, blocks
-    per_ray = origins.shape[1] == R
-    constants = {"PER_RAY": per_ray, "RAYS": RAYS}
+    arguments = *rays, *solids, distance, cosine, met, R, blocks
+    constants = {"PER_RAY": origins.shape[1] == R, "RAYS": RAYS}
     launch(_first_hits, G * blocks, arguments, constants, num_warps=1, enable_fp_fusion=False)
     return distance, cosine, met
 
 
-@triton.jit(
-    do_not_specialize=["R", "blocks"],
-    do_not_specialize_on_alignment=[*INPUTS, *OUTPUTS],
-)
+@triton.jit(do_not_specialize=["R", "blocks"], do_not_specialize_on_alignment=POINTERS)
 def _first_hits(
     origins,  # (G, R, 3) float32 if PER_RAY, else (G, 1, 3)
     directions,  # (G, R, 3) float32

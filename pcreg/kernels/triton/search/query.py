@@ -1,10 +1,10 @@
 """A search on a GPU, and the table of searches that run together."""
 
 import math
-import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,11 +85,6 @@ def native_search(
     return Search(index, centres.contiguous(), own, *kernel, normals=normals, symmetric=symmetric)
 
 
-def _bits(value: float) -> int:
-    """The integer with the bits of a float64."""
-    return struct.unpack("q", struct.pack("d", value))[0]
-
-
 class Totals(NamedTuple):
     """Sums over the searches."""
 
@@ -111,7 +106,8 @@ def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
         shares = visited if n_blocks < MIN_BLOCKS else 1
         normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
         pointers = [each.data_ptr() for each in (index.points, index.keys, index.order, index.frame)]
-        kernel = _bits(search.size), _bits(search.radius), search.kernel_size, search.half_width
+        lengths = np.array([search.size, search.radius], np.float64).view(np.int64).tolist()
+        kernel = *lengths, search.kernel_size, search.half_width
         rows.append(
             Row(
                 *(search.centres.data_ptr(), *normals, search.cloud.data_ptr(), n_out),
