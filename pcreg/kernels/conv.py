@@ -98,8 +98,7 @@ def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilog
     from pcreg.kernels.triton import output_stationary
 
     split = not torch.are_deterministic_algorithms_enabled()
-    rows = triplets.j, triplets.tiles, triplets.n_out
-    return output_stationary.mvmr(aligned(features), weight, *rows, split, epilogue)
+    return output_stationary.mvmr(aligned(features), weight, triplets, split, epilogue)
 
 
 def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:

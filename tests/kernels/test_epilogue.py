@@ -63,10 +63,10 @@ def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, d
 def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
     triplets = random_triplets(150, 90, kernel_size=kernel_size).to(DEVICE)
     features, weight = values(90, C), values(kernel_size**3, 1, C, M)
-    out = output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 150)
+    out = output_stationary.mvmr(features, weight, triplets)
     expected = reference.mvmr(features, weight, triplets)
     assert (out - expected).norm() <= 1e-5 * expected.norm()
-    again = output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 150)
+    again = output_stationary.mvmr(features, weight, triplets)
     assert torch.equal(out, again)
 
 

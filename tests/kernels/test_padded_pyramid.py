@@ -47,8 +47,8 @@ def test_what_was_loaded_last_is_convolved_as_it_is():
         for there, here in zip(given.triplets, own.triplets, strict=True):
             features, grad = values(there.n_in, C), values(there.n_out, M)
             seen, back = padded(features, here.n_in), padded(grad, here.n_out)
-            wanted = output_stationary.mvmr(features, weight, there.j, there.tiles, there.n_out)
-            found = output_stationary.mvmr(seen, weight, here.j, here.tiles, here.n_out)
+            wanted = output_stationary.mvmr(features, weight, there)
+            found = output_stationary.mvmr(seen, weight, here)
             torch.testing.assert_close(found[: there.n_out], wanted, rtol=1e-5, atol=1e-5)
             assert not found[there.n_out :].any()
             found = weight_gradient.vvor(seen, back, here, torch.float32)

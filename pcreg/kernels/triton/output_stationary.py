@@ -14,8 +14,9 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.tiles import ROWS, Tiles
+from pcreg.kernels.tiles import ROWS
 from pcreg.kernels.transfer import aligned
+from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import (
     add_product,
     block,
@@ -35,21 +36,14 @@ REGISTERS = 2**16  # of a processor
 
 
 def mvmr(
-    features: Tensor,
-    weight: Tensor,
-    j: Tensor,
-    tiles: Tiles,
-    n_out: int,
-    split: bool = True,
-    epilogue: Epilogue = NOTHING,
+    features: Tensor, weight: Tensor, triplets: Triplets, split: bool = True, epilogue: Epilogue = NOTHING
 ) -> Tensor:
-    """features (N_in, C), weight (K, 1, C, M) -> (n_out, M), row i the sum of W[k] x[j].
+    """features (N_in, C), weight (K, 1, C, M) -> (N_out, M), row i the sum of W[k] x[j].
 
-    j (T,) are those of the triplets of the tiles; the features are `aligned`. `split` shares the columns and
-    kernel cells of a tile among several programs where there are few tiles: a row's last bits then depend on
-    the number of rows.
+    The features are `aligned`. `split` shares the columns and kernel cells of a tile among several programs
+    where there are few tiles: a row's last bits then depend on the number of rows.
     """
-    K, _, C, M = weight.shape
+    (K, _, C, M), tiles, n_out = weight.shape, triplets.tiles, triplets.n_out
     n_tiles = tiles.tile_offsets.shape[0] - 1
     if n_out == 0 or M == 0:
         return features.new_empty(n_out, M)
@@ -65,7 +59,7 @@ def mvmr(
     out = features.new_empty((cell_shares, n_out, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out, apply=whole)
     counts = n_out, n_tiles, tiles.max_shared, K, column_shares, cell_shares, plan.deep, plan.blocks
-    arguments = features, weight, out, sums, j, *tiles.tensors(), *ending, *counts
+    arguments = features, weight, out, sums, triplets.j, *tiles.tensors(), *ending, *counts
     constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
     launch(_output_stationary, n_programs, arguments, constants, **plan.options)
     return out[0] if whole else reduce_parts(out, features.dtype, epilogue)
