@@ -13,6 +13,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
+from pcreg.datasets.simulated.draws import log_uniform
 from pcreg.datasets.simulated.recorded import Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
@@ -77,7 +78,7 @@ def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> R
     """Rooms as phones and robots give them: on a lattice, or points at random, 2 to 10 cm apart."""
     rng = _random(seed, index)
     by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]
-    recording, spacing = by(seed, index, device), float(np.exp(rng.uniform(*np.log(SPACINGS))))
+    recording, spacing = by(seed, index, device), log_uniform(rng, *SPACINGS)
     clouds = [cloud[sample_cloud(cloud, spacing)] for cloud in recording.clouds]
     if rng.random() < 0.5:
         dense = [cloud[sample_cloud(cloud, spacing / 2)] for cloud in recording.clouds]

@@ -9,14 +9,15 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extent, one_of, pose, ring
 from pcreg.datasets.simulated.indoor.recording import looking
 from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.outdoor import traffic
-from pcreg.datasets.simulated.recorded import Recording, random_of
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, on_device, rods
 from pcreg.geometry.se3 import enlargement, random_rotation, se3
 
 SIZES = (0.05, 3.0)  # metres: range of the longest edge of what is scanned
@@ -39,7 +40,7 @@ def record(
     """
     rng, generator = random_of(seed, index, device)
     on_table = rng.random() < TABLE_SHARE
-    things, size = _on_table(rng) if on_table else _floating(rng), float(np.exp(rng.uniform(*np.log(SIZES))))
+    things, size = _on_table(rng) if on_table else _floating(rng), log_uniform(rng, *SIZES)
     distance, scale = rng.uniform(*DISTANCES), int(rng.integers(13, 23))
     camera = DepthCamera(
         width=16 * scale,
@@ -47,16 +48,16 @@ def record(
         horizontal=float(np.degrees(2 * np.arctan(IN_VIEW / distance))),
         near=0.2,
         far=4 * distance,
-        noise=float(np.exp(rng.uniform(*np.log(NOISES)))),
+        noise=log_uniform(rng, *NOISES),
         distortion=rng.uniform(0, 0.02),
         wander=rng.uniform(0.1, 0.8),
         dull=0.0,
     )
     T_world_camera = _around(rng, views or int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
-    poses = torch.from_numpy(T_world_camera).float().to(device)
     # Light that meets nothing would count as if it were shadow.
     things = Solids.join(things, balls([(0, 0, 0, *[2 * distance] * 3)]))
-    depth, reach = camera.depth(things, poses, generator), distance + rng.uniform(0.6, 1.1)
+    depth = camera.depth(things, on_device(T_world_camera, device), generator)
+    reach = distance + rng.uniform(0.6, 1.1)
     clouds = [camera.points(torch.where(image < reach, image, 0)) for image in depth]
     return Recording(clouds, T_world_camera).without_small(MIN_POINTS).scaled(size)
 
@@ -101,7 +102,7 @@ def _on_table(rng: np.random.Generator) -> Solids:
 
 def _thing(rng: np.random.Generator) -> Solids:
     """A thing whose longest edge is one metre, with its middle at the origin and some relief."""
-    relief = float(np.exp(rng.uniform(*np.log(RELIEF))))
+    relief = log_uniform(rng, *RELIEF)
     return _of_one_metre(one_of(rng, MAKERS)(rng)).uneven(relief)
 
 

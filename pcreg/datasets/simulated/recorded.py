@@ -52,14 +52,6 @@ class Recording:
 Recorder = Callable[[int, int, str], Recording]
 
 
-def random_of(
-    seed: int, index: int, device: torch.device | str
-) -> tuple[np.random.Generator, torch.Generator]:
-    """The sources of random numbers of a recording, on the host and on the device."""
-    rng = np.random.default_rng([seed, index])
-    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-
-
 @dataclass(frozen=True)
 class ScenePairs:
     """A recording, those of its pairs that overlap enough, and those that do not at all."""

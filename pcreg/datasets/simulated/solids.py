@@ -165,6 +165,12 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)
 
 
+def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
+    """An array as a tensor on a device, float64 as float32."""
+    tensor = torch.from_numpy(array)
+    return to_device(tensor.float() if tensor.is_floating_point() else tensor, device)
+
+
 @torch.no_grad()
 def cast(
     solids: Solids, origins: Tensor, directions: Tensor, far: float | Tensor, present: Tensor | None = None
@@ -178,8 +184,8 @@ def cast(
     device = directions.device
     far = far if isinstance(far, Tensor) else torch.full((1,), far, device=device)
     far = far.float().expand(len(directions))
-    T_unit_world = to_device(torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float(), device)
-    shapes = to_device(torch.from_numpy(solids.shape), device)
+    T_unit_world = on_device(np.linalg.inv(solids.T_world_unit)[:, :3], device)
+    shapes = on_device(solids.shape, device)
     group, solid, depth = _in_view(solids, origins, directions, far, present)
     return first_hits(origins, directions, far, shapes, T_unit_world, group, solid, depth)
 
@@ -196,8 +202,7 @@ def _in_view(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Groups and solids that may meet (N,), by group and then by the least depth (N,)."""
     device = directions.device
-    T = to_device(torch.from_numpy(solids.T_world_unit[:, :3]).float(), device)
-    radius = to_device(torch.from_numpy(_bounding_radii(solids)).float(), device)
+    T, radius = (on_device(each, device) for each in (solids.T_world_unit[:, :3], _bounding_radii(solids)))
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1) + 1e-3
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.recording import free_places
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
@@ -16,7 +17,7 @@ from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Scene, Things
-from pcreg.datasets.simulated.recorded import Recording, random_of
+from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import rotation_about, se3
 
 INDOOR_SHARE = 0.4
@@ -43,7 +44,7 @@ def record(
         columns,
         far=rng.uniform(*RANGES),
         near=0.3,
-        noise=float(np.exp(rng.uniform(*np.log(NOISES)))),
+        noise=log_uniform(rng, *NOISES),
         min_return=1e-6,
     )
     scene, T_world_scanner = (_room if rng.random() < INDOOR_SHARE else _site)(rng, count)

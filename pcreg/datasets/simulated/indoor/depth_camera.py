@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.datasets.simulated.solids import Solids, cast
+from pcreg.datasets.simulated.draws import normal, uniform
+from pcreg.datasets.simulated.solids import Solids, cast, on_device
 from pcreg.kernels.cells import counts_of_sorted, starts_of_runs
 from pcreg.kernels.signed_distance import DepthImages, distance_sums
 from pcreg.kernels.transfer import to_device
@@ -68,8 +69,8 @@ class DepthCamera:
         directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
         origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
         hits = cast(solids, origins, directions, self.far * 1.3)
-        relief = to_device(torch.from_numpy(solids.relief).float(), device)
-        dull = torch.rand(len(solids), generator=generator, device=device) < self.dull
+        relief = on_device(solids.relief, device)
+        dull = uniform(generator, len(solids)) < self.dull
         solid = hits.solid.clamp(min=0)
         at = origins + hits.distance.clamp(max=self.far * 2)[..., None] * directions
         bump = relief[solid] * _waves(at, generator) / hits.cosine.clamp(min=0.35)
@@ -91,12 +92,12 @@ class DepthCamera:
         lit = torch.arange(self.width, device=device) + pixels * (self.focal / FOCAL)
         seen &= lit >= lit.cummax(-1).values - 0.3
         # At grazing angles and far away the pattern is too faint, by a limit that varies over the image.
-        faint = self._smooth((F, 1), 12, generator, device) * 0.04
+        faint = self._smooth(F, 12, generator) * 0.04
         seen &= cosine > 0.05 + 0.006 * z * z + faint
         pixels = self._matched(torch.where(seen, pixels, 0), generator)
-        fixed = self._smooth((1, 1), 4, generator, device) * self.distortion
-        noise = 0.8 * self._smooth((F, 1), 48, generator, device)
-        noise += 0.6 * torch.randn(z.shape, generator=generator, device=device)
+        fixed = self._smooth(1, 4, generator) * self.distortion
+        noise = 0.8 * self._smooth(F, 48, generator)
+        noise += 0.6 * normal(generator, *z.shape)
         steps = ((pixels + fixed + self.noise * noise) / STEP).round()
         measured = FOCAL * BASELINE / (steps * STEP).clamp(min=1)
         return torch.where((pixels > 0) & (measured < self.far), measured, 0)
@@ -104,7 +105,7 @@ class DepthCamera:
     def _matched(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
         """Disparity (F, height, width) found by matching windows: edges wander, small things melt."""
         F, device = len(pixels), pixels.device
-        shift = torch.stack([self._smooth((F, 1), 64, generator, device) for _ in range(2)]) * self.wander
+        shift = torch.stack([self._smooth(F, 64, generator) for _ in range(2)]) * self.wander
         u = torch.arange(self.width, device=device) + shift[0]
         u = u.round().long().clamp(0, self.width - 1)
         v = torch.arange(self.height, device=device)[:, None] + shift[1]
@@ -112,7 +113,7 @@ class DepthCamera:
         moved = pixels.flatten(1).gather(1, (v * self.width + u).flatten(1)).view_as(pixels)
         pixels = torch.where((moved - pixels).abs() > 0.04 * pixels, moved, pixels)  # edges alone
         # In places foreground and background melt into one, so that points fly between them.
-        alike_within = 0.02 + 0.2 * (self._smooth((F, 1), 24, generator, device) - 0.2).clamp(min=0)
+        alike_within = 0.02 + 0.2 * (self._smooth(F, 24, generator) - 0.2).clamp(min=0)
         padded = torch.nn.functional.pad(pixels[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
         total, weight = torch.zeros_like(pixels), torch.zeros_like(pixels)
         for row in range(3):
@@ -123,12 +124,9 @@ class DepthCamera:
                 weight += alike
         return total / weight.clamp(min=1)
 
-    def _smooth(
-        self, shape: tuple[int, int], columns: int, generator: torch.Generator, device: torch.device
-    ) -> Tensor:
+    def _smooth(self, F: int, columns: int, generator: torch.Generator) -> Tensor:
         """Smooth noise (F, height, width) of about unit variance, with this many bumps per row."""
-        coarse, size = (*shape, columns * 3 // 4, columns), (self.height, self.width)
-        coarse = torch.randn(coarse, generator=generator, device=device)
+        coarse, size = normal(generator, F, 1, columns * 3 // 4, columns), (self.height, self.width)
         return 1.2 * torch.nn.functional.interpolate(coarse, size, mode="bicubic", align_corners=True)[:, 0]
 
     def _tiles(self, image: Tensor) -> Tensor:
@@ -146,12 +144,9 @@ class DepthCamera:
 
 def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
     """A bumpy function of points (..., 3) with values of about -1 to 1: waves and folds of many lengths."""
-    device = points.device
-    wavelength = 0.08 * 6 ** torch.rand(WAVES, generator=generator, device=device)  # 8 to 48 cm
-    direction = torch.nn.functional.normalize(
-        torch.randn(WAVES, 3, generator=generator, device=device), dim=1
-    )
-    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=device)
+    wavelength = 0.08 * 6 ** uniform(generator, WAVES)  # 8 to 48 cm
+    direction = torch.nn.functional.normalize(normal(generator, WAVES, 3), dim=1)
+    phase = 2 * torch.pi * uniform(generator, WAVES)
     weight = (wavelength / wavelength.sum()).sqrt() / WAVES**0.5 * 1.4
     angle = points @ (direction * (2 * torch.pi / wavelength)[:, None]).T + phase
     angle[..., ::3] = angle[..., ::3].sin().abs() * 2 - 1  # sharp valleys: folds
@@ -202,7 +197,7 @@ class Fusion:
         B, K = T_first_camera.shape[:2]
         (height, width), device = images.inverse_depth.shape[1:], T_first_camera.device
         shape = B, K, SAMPLES, height, width
-        u, v, shift = (torch.rand(shape, generator=generator, device=device) - 0.5 for _ in range(3))
+        u, v, shift = (uniform(generator, *shape) - 0.5 for _ in range(3))
         u += torch.arange(width, device=device)
         v += torch.arange(height, device=device)[:, None]
         image = torch.arange(B * K, device=device).view(B, K, 1, 1, 1)

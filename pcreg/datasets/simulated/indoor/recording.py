@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from scipy.ndimage import distance_transform_edt, gaussian_filter1d
 
+from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
 from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
-from pcreg.datasets.simulated.recorded import Recording, random_of
+from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.solids import on_device
 from pcreg.geometry.se3 import inverse
-from pcreg.kernels.transfer import to_device
 
 CELL = 0.1  # metres, of the grid of free places
 CLEAR = 0.3  # metres from the camera to things at its height
@@ -163,7 +164,7 @@ def record_by_two(
         height=height,
         horizontal=rng.uniform(50, 90),
         far=rng.uniform(3.5, 5.0),
-        noise=float(np.exp(rng.uniform(*np.log(NOISES)))),
+        noise=log_uniform(rng, *NOISES),
         distortion=rng.uniform(0, 0.08),
         wander=rng.uniform(0.3, 2.0),
     )
@@ -200,7 +201,7 @@ def _images(
 ) -> Recording:
     """Single images along a walk."""
     T_world_camera = camera_path(rng, scene, count, frames=1)[:, 0]
-    poses = to_device(torch.from_numpy(T_world_camera).float(), generator.device)
+    poses = on_device(T_world_camera, generator.device)
     depth = camera.depth(scene.solids, poses, generator)
     return Recording([camera.points(image) for image in depth], T_world_camera)
 
@@ -216,15 +217,12 @@ def _fragments(
     bend: float = 0.0,
 ) -> Recording:
     """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
-    device = generator.device
     T_world_camera = camera_path(rng, scene, count, frames)
     T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
     T_first_camera = T_first_world @ T_world_camera @ _drift(rng, T_world_camera.shape[:2])
     if bend:
         T_first_camera = T_first_camera @ _walk(rng, T_world_camera.shape[:2], bend)
-    poses, in_first = (
-        to_device(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera)
-    )
+    poses, in_first = (on_device(T, generator.device) for T in (T_world_camera, T_first_camera))
     depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
     clouds = fusion.fragments(camera, depth, in_first, generator)

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.datasets.simulated.draws import normal, uniform
 from pcreg.datasets.simulated.outdoor.drive import Drive
 from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
 from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
-from pcreg.datasets.simulated.solids import cast
-from pcreg.kernels.transfer import to_device
+from pcreg.datasets.simulated.solids import cast, on_device
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
 # height of the relief in metres
@@ -35,30 +35,22 @@ def sweeps(
     occludes things behind it.
     """
     device = generator.device
-    S = len(drive.seconds)
-    ray, moment = lidar.rays(S, generator)
+    ray, moment = lidar.rays(len(drive.seconds), generator)
     shape = ray.shape[:-1]  # (S, G, R)
-
-    def uniform() -> Tensor:
-        return torch.rand(shape, generator=generator, device=device)
-
-    def normal() -> Tensor:
-        return torch.randn(shape, generator=generator, device=device)
-
     part = (torch.arange(lidar.moments, device=device) + 0.5) / lidar.moments - 0.5  # of a sweep
-    pose = to_device(torch.from_numpy(drive.T_world_sensor).float(), device)[:, None]
-    velocity = to_device(torch.from_numpy(drive.velocity).float(), device)
-    spin = to_device(torch.from_numpy(drive.spin).float(), device)
+    pose = on_device(drive.T_world_sensor, device)[:, None]
+    velocity, spin = on_device(drive.velocity, device), on_device(drive.spin, device)
     R, t = _moved(lidar.turns * part, velocity, spin)
     directions = ray @ (pose[..., :3, :3] @ R)[:, moment].mT
     origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, moments, 3)
     groups = origins[:, moment].reshape(-1, 1, 3), directions.reshape(-1, shape[-1], 3)
     first = _first(scene, lidar, drive, *groups, generator)
     distance, cosine, albedo, loss = (values.reshape(shape) for values in first)
-    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal())
+    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(generator, *shape))
     seen = (distance > lidar.near) & (distance < lidar.far) & (strength > lidar.min_return)
-    seen &= (uniform() >= loss) & ~_hidden(ray, to_device(torch.from_numpy(body).float(), device))
-    measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
+    seen &= (uniform(generator, *shape) >= loss) & ~_hidden(ray, on_device(body, device))
+    measured = torch.where(seen, distance, 0) + lidar.range_errors(generator)
+    measured = measured + lidar.noise * normal(generator, *shape)
     # A longer sweep needs odometry, whose error is that of one rotation.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
     points = (ray * measured[..., None]) @ R[:, moment].mT + t[:, moment, None]
@@ -77,38 +69,34 @@ def _first(
 ) -> tuple[Tensor, ...]:
     """Distance, |cos| to the normal, reflected fraction and rate of loss at first hits of rays (G, R, 3)."""
     device = directions.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=device)
-
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
-    material = to_device(torch.from_numpy(things.material), device)
-    standing = to_device(torch.from_numpy(sweep < 0), device)
+    material = on_device(things.material, device)
+    standing = on_device(sweep < 0, device)
     albedo, loss, relief = (
-        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(generator, len(things)))
         for bounds in (ALBEDO, LOST, RELIEF)
     )
     relief = relief.square() / RELIEF.max() * standing  # few surfaces are very uneven
     surface = torch.stack([albedo, loss, relief], 1)
-    met = torch.lerp(*GROUND.to(device).unbind(1), uniform(3)).expand(*distance.shape, 3)
+    met = torch.lerp(*GROUND.to(device).unbind(1), uniform(generator, 3)).expand(*distance.shape, 3)
     leafy = things.material == Material.LEAVES
     group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
     for chosen in (~leafy, leafy):
         index = np.flatnonzero(chosen)
         if not len(index):
             continue
-        at = to_device(torch.from_numpy(sweep[index]), device)
+        at = on_device(sweep[index], device)
         present = (at < 0) | (at == group_sweep[:, None])
         some, far = things.where(chosen).solids, distance.amax(1).clamp(max=lidar.far)
         hits = cast(some, origins, directions, far, present)
         t, cos = hits.distance, hits.cosine
         if chosen is leafy:
             inside = torch.empty_like(t).exponential_(generator=generator) * LEAF_DEPTH
-            t = torch.where(uniform(*t.shape) < LEAF_GAPS, torch.inf, t + inside)
+            t = torch.where(uniform(generator, *t.shape) < LEAF_GAPS, torch.inf, t + inside)
             cos = cos.clamp(min=0.3)
         closer = t < distance
-        which = to_device(torch.from_numpy(index), device)[hits.solid.clamp(min=0)]
+        which = on_device(index, device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
         cosine = torch.where(closer, cos, cosine)
         met = torch.where(closer[..., None], surface[which], met)
@@ -121,10 +109,10 @@ def _first(
 
 def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
     """A random smooth function of places (G, R, 3), mostly between -1 and 1: the same for all sweeps."""
-    length = 0.4 * 10 ** torch.rand(WAVES, generator=generator, device=places.device)  # 0.4 to 4 m
-    k = torch.randn(WAVES, 3, generator=generator, device=places.device)
+    length = 0.4 * 10 ** uniform(generator, WAVES)  # 0.4 to 4 m
+    k = normal(generator, WAVES, 3)
     k = torch.nn.functional.normalize(k, dim=-1) * 2 * torch.pi / length[:, None]
-    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=places.device)
+    phase = 2 * torch.pi * uniform(generator, WAVES)
     total = torch.zeros_like(places[..., 0])
     for (kx, ky, kz), start in zip(k.tolist(), phase.tolist(), strict=True):
         total += torch.sin(kx * places[..., 0] + ky * places[..., 1] + kz * places[..., 2] + start)

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.datasets.simulated.draws import normal, uniform
+
 BLOCK = 16  # columns that are cast together
 
 
@@ -48,11 +50,11 @@ class SpinningLidar:
         """
         device = generator.device
         beams = torch.tensor(self.elevation, dtype=torch.float32, device=device)
-        elevation = self._per_beam(torch.deg2rad(beams + 0.05 * _normal(len(beams), generator)))
+        elevation = self._per_beam(torch.deg2rad(beams + 0.05 * normal(generator, len(beams))))
         column = torch.arange(self.columns, device=device).reshape(self.moments, 1, BLOCK)
-        first = torch.rand(sweeps, 1, 1, 1, 1, generator=generator, device=device)
+        first = uniform(generator, sweeps, 1, 1, 1, 1)
         azimuth = -2 * torch.pi * (column + first) / self.columns  # clockwise
-        azimuth = azimuth + self._per_beam(torch.deg2rad(_normal(len(beams), generator)))
+        azimuth = azimuth + self._per_beam(torch.deg2rad(normal(generator, len(beams))))
         level, shape = elevation.cos(), azimuth.shape  # (sweeps, beams / rows, moments, rows, BLOCK)
         ray = torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin().expand(shape)], -1)
         moment = torch.arange(self.moments, device=device).repeat(shape[1])
@@ -60,16 +62,12 @@ class SpinningLidar:
 
     def range_errors(self, generator: torch.Generator) -> Tensor:
         """The fixed errors of a unit in metres, of one shape with (G, R) or broadcastable to it."""
-        bias = self._per_beam(0.6 * self.noise * _normal(len(self.elevation), generator))
+        bias = self._per_beam(0.6 * self.noise * normal(generator, len(self.elevation)))
         return bias.expand(-1, self.moments, -1, BLOCK).flatten(2).flatten(0, 1)
 
     def _per_beam(self, values: Tensor) -> Tensor:
         """Values (beams,) of the beams as (beams / rows, 1, rows, 1)."""
         return values.reshape(-1, 1, self.rows, 1)
-
-
-def _normal(count: int, generator: torch.Generator) -> Tensor:
-    return torch.randn(count, generator=generator, device=generator.device)
 
 
 def _even(low: float, high: float, beams: int) -> tuple[float, ...]:
@@ -165,7 +163,7 @@ class SolidStateLidar:
         return ray.reshape(sweeps, -1, GROUP, 3), moment
 
     def range_errors(self, generator: torch.Generator) -> Tensor:
-        return 0.6 * self.noise * torch.randn(1, 1, generator=generator, device=generator.device)
+        return 0.6 * self.noise * normal(generator, 1, 1)
 
 
 Lidar = SpinningLidar | SolidStateLidar

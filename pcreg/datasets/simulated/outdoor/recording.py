@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from pcreg.datasets.simulated.draws import random_of
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SOLID_STATE_LIDARS, Lidar, SpinningLidar
 from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.outdoor.streets import city, country, highway, old_town, square, suburb
-from pcreg.datasets.simulated.recorded import Recording, random_of
+from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import transform
 from pcreg.kernels.grid import sample_cloud
 

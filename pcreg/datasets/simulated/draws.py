@@ -1,0 +1,28 @@
+"""Random numbers: of NumPy for scenes and ways, of torch for rays and pixels, where these are."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def random_of(
+    seed: int, index: int, device: torch.device | str
+) -> tuple[np.random.Generator, torch.Generator]:
+    """The sources of random numbers of a recording, on the host and on the device."""
+    rng = np.random.default_rng([seed, index])
+    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+
+
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number from `low` to `high` whose logarithm is uniform."""
+    return float(np.exp(rng.uniform(*np.log((low, high)))))
+
+
+def uniform(generator: torch.Generator, *shape: int) -> Tensor:
+    """Uniform float32 numbers from 0 to 1, on the device of the generator."""
+    return torch.rand(shape, generator=generator, device=generator.device)
+
+
+def normal(generator: torch.Generator, *shape: int) -> Tensor:
+    """Standard normal float32 numbers, on the device of the generator."""
+    return torch.randn(shape, generator=generator, device=generator.device)
