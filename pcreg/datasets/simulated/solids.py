@@ -48,6 +48,12 @@ class Solids:
         """The solids with this relief in metres."""
         return Solids(self.shape, self.T_world_unit, np.full(len(self), relief))
 
+    def sheared(self, axis: int, along: int, slope: float, fixed: float = 0.0) -> "Solids":
+        """The solids after a shear: x[axis] grows by slope * (x[along] - fixed)."""
+        T = np.eye(4)
+        T[axis, along], T[axis, 3] = slope, -slope * fixed
+        return self.placed(T)
+
     def copies(self, T: np.ndarray) -> "Solids":
         """Copies moved by each of T (N, 4, 4), N P solids, one copy after another."""
         moved = T[:, None] @ self.T_world_unit

@@ -6,7 +6,7 @@ dozen boxes.
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.site import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Things
 from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod, rods, stacked
 from pcreg.geometry.se3 import se3
 
@@ -53,10 +53,10 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     walls.append(stacked(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
     core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
     solids = Solids.join(boxes(np.concatenate(walls)), _roof(rng, width, depth, height))
-    return Things.join(Things.of(solids), Things.of(core, material=Material.GLASS))
+    return Things.of(solids, glass=core)
 
 
-def house(rng: np.random.Generator) -> Things:
+def house(rng: np.random.Generator, _width: float) -> Things:
     """A detached house of one or two storeys with a gabled roof, perhaps a garage and a porch."""
     width, depth = rng.uniform([8, 7], [15, 12])
     height = rng.choice([rng.uniform(2.8, 3.5), rng.uniform(5.0, 6.5)])
@@ -79,7 +79,7 @@ def house(rng: np.random.Generator) -> Things:
     return Things.of(*walls)
 
 
-def shed(rng: np.random.Generator) -> Things:
+def shed(rng: np.random.Generator, _width: float) -> Things:
     """A hall of a works: ribbed walls, gates, a flat or a low gabled roof."""
     width, depth, height = rng.uniform([20, 15, 5], [60, 40, 12])
     x = _spread(width, rng.uniform(3, 7))
@@ -101,13 +101,17 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     deep = rng.uniform(2.5, 5)
     above = rng.uniform(3.0, 5.0)
     x = _spread(width, rng.uniform(2.5, 5))
-    foot, top = np.c_[x, 0 * x + 0.4, 0 * x - 1], np.c_[x, 0 * x + 0.4, 0 * x + above]
-    half = rng.uniform(0.2, 0.45)
-    aside = half * np.array([1, 1, 0])
-    pillars = rod(half, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
+    columns = pillars(rng, rng.uniform(0.2, 0.45), x, 0.4, -1, above)
     upper = block(rng, width, deep + 8, height).placed(se3(np.eye(3), np.array([0, 0, above + DEEP])))
     back = block(rng, width, 6, above).placed(se3(np.eye(3), np.array([0, deep, 0])))
-    return Things.join(upper, back, Things.of(pillars))
+    return Things.join(upper, back, Things.of(columns))
+
+
+def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float) -> Solids:
+    """Round or square columns at x, y (N,)."""
+    foot, top = stacked(x, y, low), stacked(x, y, high)
+    aside = half * np.array([1, 1, 0])
+    return rod(half, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
 
 
 def garden_wall(rng: np.random.Generator, length: float) -> Things:
@@ -143,11 +147,7 @@ def _gable(width: float, depth: float, height: float, steep: float, front: float
     """Two slabs that lean on each other over the ridge."""
     slabs = []
     for y, slope in ((front, steep), (front + depth, -steep)):
-        shear = np.eye(4)
-        shear[2, 1] = slope
-        shear[2, 3] = -slope * y
         low, high = (0, depth / 2) if slope > 0 else (-depth / 2, 0)
-        slabs.append(
-            box([-width / 2, y + low, height - 0.1], [width / 2, y + high, height + 0.15]).placed(shear)
-        )
+        slab = box([-width / 2, y + low, height - 0.1], [width / 2, y + high, height + 0.15])
+        slabs.append(slab.sheared(2, 1, slope, y))
     return Solids.join(*slabs)

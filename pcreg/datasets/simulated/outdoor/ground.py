@@ -6,6 +6,7 @@ built and in PyTorch for rays.
 """
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import torch
@@ -62,16 +63,12 @@ class Ground:
 
     def height(self, x: Tensor, y: Tensor) -> Tensor:
         """Heights at x, y, tensors of any shape."""
-        z = self.slope[0] * x + self.slope[1] * y
-        for height, kx, ky, phase in self.waves.tolist():
-            z = z + height * torch.sin(kx * x + ky * y + phase)
+        z = _add_waves(self.slope[0] * x + self.slope[1] * y, self.waves, x, y)
         if not self.roads:
             return z
-        off, inside = None, None
-        for road in self.roads:
-            aside = road.aside(x, y).abs()
-            off = aside - road.half_width if off is None else torch.minimum(off, aside - road.half_width)
-            inside = aside if inside is None else torch.minimum(inside, aside)
+        asides = [road.aside(x, y).abs() for road in self.roads]
+        inside = reduce(torch.minimum, asides)
+        off = reduce(torch.minimum, [a - road.half_width for a, road in zip(asides, self.roads, strict=True)])
         if self.camber:
             z = z - self.camber * inside.clamp(max=max(road.half_width for road in self.roads))
         if self.kerb:
@@ -81,10 +78,7 @@ class Ground:
             s = ((off - start) / (end - start)).clamp(0, 1)
             z = z + height * s * s * (3 - 2 * s)
         if len(self.rough):
-            rough = 0.0
-            for height, kx, ky, phase in self.rough.tolist():
-                rough = rough + height * torch.sin(kx * x + ky * y + phase)
-            z = z + rough * (off - 0.3).clamp(0, 1)
+            z = z + _add_waves(0.0, self.rough, x, y) * (off - 0.3).clamp(0, 1)
         return z
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -140,3 +134,9 @@ class Ground:
         met = (gap.abs() < HIT_TOLERANCE + 0.001 * t) & (t < far) & (fall > 0)
         cosine = fall.abs() / torch.sqrt(1 + sx * sx + sy * sy)
         return torch.where(met, t, torch.inf), cosine
+
+
+def _add_waves(z: Tensor | float, waves: np.ndarray, x: Tensor, y: Tensor) -> Tensor:
+    for height, kx, ky, phase in waves.tolist():
+        z = z + height * torch.sin(kx * x + ky * y + phase)
+    return z

@@ -60,10 +60,6 @@ def house_of(tall: float, rng: np.random.Generator, width: float) -> Things:
     return buildings.block(rng, width, rng.uniform(7, 14), tall * rng.uniform(0.7, 1.3))
 
 
-def any_house(rng: np.random.Generator, width: float) -> Things:
-    return buildings.house(rng)
-
-
 def houses(
     site: Site, road: Road, offset: float, widths: tuple[float, float], tall: float, sides=(-1, 1), **row
 ) -> None:

@@ -1,12 +1,14 @@
 """Scenes about a place: park, car park, works yard, courtyard, hall."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.layout import PLACE_THINGS, houses, network, people, uneven_ground
 from pcreg.datasets.simulated.outdoor.site import Site, Things
-from pcreg.datasets.simulated.solids import box, boxes, rod, stacked
+from pcreg.datasets.simulated.solids import box, boxes, stacked
 
 
 def park(rng: np.random.Generator) -> Site:
@@ -50,7 +52,7 @@ def car_park(rng: np.random.Generator) -> Site:
         site.beside(street_furniture.lamp, road, -aisle - 5.2, 20, span=45, missing=0.2)
     rim = Road(y=1.5 * pitch + 3, half_width=0)
     other = Road(y=-1.5 * pitch - 3, half_width=0)
-    site.frontage(lambda r, w: buildings.shed(r), rim, rng.uniform(1, 10), (35, 60), (0, 20), 10, span=60)
+    site.frontage(buildings.shed, rim, rng.uniform(1, 10), (35, 60), (0, 20), 10, span=60)
     houses(site, other, 3, (12, 30), 10, missing=0.4, sides=(-1,))
     site.frontage(rng.choice([vegetation.hedge, street_furniture.fence]), other, -0.5, (8, 15), depth=0.3)
     people(site, rng.integers(0, 8), 25)
@@ -64,7 +66,7 @@ def yard(rng: np.random.Generator) -> Site:
     for road in roads:
         for side in (-1, 1):
             off = side * (road.half_width + rng.uniform(8, 20))
-            site.frontage(lambda r, w: buildings.shed(r), road, off, (35, 60), (5, 25), 20, setback=8)
+            site.frontage(buildings.shed, road, off, (35, 60), (5, 25), 20, setback=8)
             edge, row = side * (road.half_width + 1.5), side * (road.half_width + 5)
             site.frontage(street_furniture.fence, road, edge, (10, 20), (4, 30), 0.2, missing=0.4)
             site.beside(traffic.truck, road, row, 9, missing=0.7, turn=np.pi / 2, models=2)
@@ -94,13 +96,11 @@ def court(rng: np.random.Generator) -> Site:
     ground = uneven_ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03]))
     site = Site(rng, ground, ways, half.min() - 1.5)
     tall = rng.uniform(4, 18)
-    for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
-        yaw = turn * np.pi / 2
-        edge = Road(-away * np.sin(yaw), away * np.cos(yaw), yaw, 0.0, 0.0)
+    for edge, along in _sides(half):
         if rng.random() < 0.12:
             continue
         if rng.random() < 0.35:
-            site.put(buildings.arcade(rng, 2 * along, tall), edge.x, edge.y, yaw)
+            site.put(buildings.arcade(rng, 2 * along, tall), edge.x, edge.y, edge.heading)
         else:
             houses(site, edge, 0.01, (6, 30), tall, sides=(1,), span=along, margin=-10)
     for make, most in PLACE_THINGS:
@@ -119,13 +119,12 @@ def hall(rng: np.random.Generator) -> Site:
     height = rng.choice([rng.uniform(2.4, 3.5), rng.uniform(4, 12)])
     ways = (Road(half_width=1.3), Road(x=rng.uniform(-5, 5), heading=np.pi / 2, half_width=1.3))
     site = Site(rng, Ground(), ways, half.min() - 1.5)
-    for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
-        yaw = turn * np.pi / 2
+    for edge, along in _sides(half):
         if rng.random() < 0.5:
             wall = buildings.block(rng, 2 * along, 1.5, height)
         else:
             wall = Things.of(box([-along, 0, -1], [along, 0.3, height]))
-        site.put(wall, -away * np.sin(yaw), away * np.cos(yaw), yaw)
+        site.put(wall, edge.x, edge.y, edge.heading)
     gap = rng.uniform([3, 3], [9, 9])
     x, y = (np.arange(-h + g / 2, h, g) for h, g in zip(half, gap, strict=True))
     deep = rng.uniform(0.15, 0.8)
@@ -139,23 +138,20 @@ def hall(rng: np.random.Generator) -> Site:
     beams.append(
         boxes(stacked(*(lights.T - 0.3), height - deep - 0.3, *(lights.T + 0.3), height - deep - 0.2))
     )
-    site.put(Things.of(*beams), 0.0, 0.0, 0.0)
+    site.put(Things.of(*beams))
     if rng.random() < 0.75:
         cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
         free = site.clear(cx, cy, 0.4)
         cx, cy = cx[free], cy[free]
-        r = rng.uniform(0.15, 0.5)
-        foot, top, aside = np.c_[cx, cy, 0 * cx], np.c_[cx, cy, 0 * cx + height], np.array([r, r, 0])
-        pillars = rod(r, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
-        site.put(Things.of(pillars), 0.0, 0.0, 0.0)
+        site.put(Things.of(buildings.pillars(rng, rng.uniform(0.15, 0.5), cx, cy, 0, height)))
     if height > 4.5:  # galleries along some walls
         for side in rng.permutation([-1, 1])[: rng.integers(0, 3)]:
             level, gallery = rng.uniform([2.6, 1.5], [4.0, 5.0])
-            low, high = np.sort([side * half[1], side * (half[1] - gallery)])
-            site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])), 0.0, 0.0, 0.0)
             rim = side * (half[1] - gallery)
+            low, high = np.sort([side * half[1], rim])
+            site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])))
             rail = box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])
-            site.put(Things.of(rail), 0.0, 0.0, 0.0)
+            site.put(Things.of(rail))
     contents = rng.integers(3)
     n = rng.integers(3, 30)
     px, py = rng.uniform(-half + 2, half - 2, (n, 2)).T
@@ -177,3 +173,10 @@ def hall(rng: np.random.Generator) -> Site:
         site.scatter(make, 2, *site.area(rng.integers(0, 5), half.min() - 1, 0.8))
     people(site, rng.integers(0, 8), half.min() - 1)
     return site
+
+
+def _sides(half: np.ndarray) -> Iterator[tuple[Road, float]]:
+    """The four sides of a rectangle with these half edges (2,): a road along each, and its half length."""
+    for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
+        yaw = turn * np.pi / 2
+        yield Road(-away * np.sin(yaw), away * np.cos(yaw), yaw, 0.0, 0.0), along

@@ -42,10 +42,13 @@ class Things:
         return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
 
     @staticmethod
-    def of(*solids: Solids, material: Material = Material.MATT) -> "Things":
-        """Things of one material."""
+    def of(*solids: Solids, material: Material = Material.MATT, **others: Solids) -> "Things":
+        """Things of a material, then `others` of the material that names them: glass=, dark=, leaves=."""
         joined = Solids.join(*solids)
-        return Things(joined, np.full(len(joined), material, np.int64))
+        own = Things(joined, np.full(len(joined), material, np.int64))
+        return Things.join(
+            own, *(Things.of(each, material=Material[name.upper()]) for name, each in others.items())
+        )
 
     @staticmethod
     def join(*parts: "Things") -> "Things":
@@ -131,7 +134,7 @@ class Site:
                 free &= np.abs(road.aside(x, y)) > road.half_width + margin
         return free
 
-    def put(self, things: Things, x, y, yaw, stretch: float = 0.0) -> None:
+    def put(self, things: Things, x=0.0, y=0.0, yaw=0.0, stretch: float = 0.0) -> None:
         """Place copies at x, y (N,), rotated by yaw (N,) and stretched by up to `stretch` along each axis."""
         x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))

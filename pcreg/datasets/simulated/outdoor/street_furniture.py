@@ -5,7 +5,7 @@ Each stands on the origin, along x, with its front to -y.
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.site import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Things
 from pcreg.datasets.simulated.solids import ball, box, boxes, cone, rod, rods, stacked
 
 
@@ -78,13 +78,11 @@ def bench(rng: np.random.Generator) -> Things:
 def bus_stop(rng: np.random.Generator) -> Things:
     half, deep = rng.uniform([1.5, 1.2], [2.5, 1.8])
     posts = np.array([[x, y, -0.3] for x in (-half, half) for y in (-deep / 2, deep / 2)])
-    return Things.join(
-        Things.of(
-            rod(0.05, posts, posts + np.array([0, 0, 2.8])),
-            box([-half - 0.2, -deep / 2 - 0.2, 2.45], [half + 0.2, deep / 2 + 0.2, 2.6]),
-            box([-half + 0.4, deep / 2 - 0.5, 0.4], [half - 0.4, deep / 2 - 0.1, 0.47]),
-        ),
-        Things.of(box([-half, deep / 2, 0.2], [half, deep / 2 + 0.02, 2.3]), material=Material.GLASS),
+    return Things.of(
+        rod(0.05, posts, posts + np.array([0, 0, 2.8])),
+        box([-half - 0.2, -deep / 2 - 0.2, 2.45], [half + 0.2, deep / 2 + 0.2, 2.6]),
+        box([-half + 0.4, deep / 2 - 0.5, 0.4], [half - 0.4, deep / 2 - 0.1, 0.47]),
+        glass=box([-half, deep / 2, 0.2], [half, deep / 2 + 0.02, 2.3]),
     )
 
 

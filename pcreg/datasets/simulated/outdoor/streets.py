@@ -8,7 +8,6 @@ from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffi
 from pcreg.datasets.simulated.outdoor.ground import Road
 from pcreg.datasets.simulated.outdoor.layout import (
     PLACE_THINGS,
-    any_house,
     house_of,
     houses,
     network,
@@ -92,7 +91,8 @@ def suburb(rng: np.random.Generator) -> Site:
     for road in roads:
         lot = road.half_width + pavement
         for side in (-1, 1):
-            site.frontage(any_house, road, side * (lot + rng.uniform(2, 6)), (14, 22), (1, 8), 12, setback=4)
+            front = side * (lot + rng.uniform(2, 6))
+            site.frontage(buildings.house, road, front, (14, 22), (1, 8), 12, setback=4)
             border = rng.choice([street_furniture.fence, buildings.garden_wall, vegetation.hedge])
             site.frontage(border, road, side * lot, (8, 16), (2, 4), 0.5, missing=rng.uniform(0, 0.5))
             mixed = rng.choice([street_furniture.fence, vegetation.hedge, buildings.garden_wall])
@@ -157,7 +157,7 @@ def country(rng: np.random.Generator) -> Site:
             if rng.random() < 0.5:
                 site.frontage(street_furniture.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
             far = side * (road.half_width + 12)
-            site.frontage(any_house, road, far, (14, 22), (10, 60), 12, missing=0.5, setback=15)
+            site.frontage(buildings.house, road, far, (14, 22), (10, 60), 12, missing=0.5, setback=15)
             site.beside(street_furniture.bollard, road, side * (road.half_width + 0.6), 25, missing=0.2)
         if rng.random() < 0.7:
             site.beside(street_furniture.utility_pole, road, road.half_width + bank[1] + 1, 30, missing=0)

@@ -27,7 +27,8 @@ def car(rng: np.random.Generator) -> Things:
         box([front - 0.35, -wide - 0.14, waist - 0.02], [front - 0.2, wide + 0.14, waist + 0.1]),
     )
     panes = _greenhouse(rear, front, waist, roof - 0.02, wide - 0.1)
-    return _vehicle(body, panes, _wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09), paint)
+    wheels = _wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09)
+    return Things.of(body, material=paint, glass=panes, dark=wheels)
 
 
 def van(rng: np.random.Generator) -> Things:
@@ -39,7 +40,7 @@ def van(rng: np.random.Generator) -> Things:
         _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
     )
     pane = _leaning(half - 1.2, half - 0.45, 1.0, roof - 0.1, wide - 0.1, -0.5)
-    return _vehicle(body, pane, _wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1))
+    return Things.of(body, glass=pane, dark=_wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1))
 
 
 def truck(rng: np.random.Generator) -> Things:
@@ -51,7 +52,7 @@ def truck(rng: np.random.Generator) -> Things:
     )
     cab = box([half - 2.0, -wide + 0.08, 2.2], [half - 0.08, wide - 0.08, rng.uniform(2.7, 3.3)])
     axles = [half - 1.0, *(-half + np.arange(rng.integers(1, 4)) * 1.3 + 1.0)]
-    return _vehicle(body, cab, _wheels(0.5, 0.15, axles, wide - 0.17))
+    return Things.of(body, glass=cab, dark=_wheels(0.5, 0.15, axles, wide - 0.17))
 
 
 def bus(rng: np.random.Generator) -> Things:
@@ -59,7 +60,7 @@ def bus(rng: np.random.Generator) -> Things:
     lower, upper = ([-half, -wide, 0.35], [half, wide, 1.2]), ([-half, -wide, roof - 0.5], [half, wide, roof])
     panes = box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5])
     wheels = _wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15)
-    return _vehicle(Solids.join(box(*lower), box(*upper)), panes, wheels)
+    return Things.of(box(*lower), box(*upper), glass=panes, dark=wheels)
 
 
 def bicycle(rng: np.random.Generator) -> Things:
@@ -70,10 +71,8 @@ def bicycle(rng: np.random.Generator) -> Things:
     lean = rng.uniform(-0.1, 0.1)
     bar = rod(0.015, [0.38, -0.28, 1.0], [0.38, 0.28, 1.0])
     wheels = rod(0.34, [[-0.5, -0.02, 0.35], [0.5, -0.02, 0.35]], [[-0.5, 0.02, 0.35], [0.5, 0.02, 0.35]])
-    shear = np.eye(4)
-    shear[1, 2] = lean
     seat = box([-0.3, -0.07, 0.86], [-0.08, 0.07, 0.92])
-    return Things.of(Solids.join(rod(0.025, ends[:, 0], ends[:, 1]), bar, wheels, seat).placed(shear))
+    return Things.of(Solids.join(rod(0.025, ends[:, 0], ends[:, 1]), bar, wheels, seat).sheared(1, 2, lean))
 
 
 def person(rng: np.random.Generator) -> Things:
@@ -97,11 +96,6 @@ def cyclist(rng: np.random.Generator) -> Things:
     return Things.join(bicycle(rng), rider)
 
 
-def _vehicle(body: Solids, panes: Solids, wheels: Solids, paint: Material = Material.MATT) -> Things:
-    parts = (body, paint), (panes, Material.GLASS), (wheels, Material.DARK)
-    return Things.join(*(Things.of(solids, material=material) for solids, material in parts))
-
-
 def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
     middle = np.array([[at, side * y, radius] for at in x for side in (-1, 1)])
     across = np.array([0, half, 0])
@@ -110,11 +104,7 @@ def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
 
 def _leaning(x0: float, x1: float, z0: float, z1: float, wide: float, shift: float) -> Solids:
     """A box whose top is moved by `shift` along x."""
-    solids = box([x0, -wide, z0], [x1, wide, z1])
-    shear = np.eye(4)
-    shear[0, 2] = shift / (z1 - z0)
-    shear[0, 3] = -z0 * shear[0, 2]
-    return solids.placed(shear)
+    return box([x0, -wide, z0], [x1, wide, z1]).sheared(0, 2, shift / (z1 - z0), z0)
 
 
 def _greenhouse(rear: float, front: float, low: float, high: float, wide: float) -> Solids:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.site import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Things
 from pcreg.datasets.simulated.solids import ball, box, rod
 
 
@@ -15,7 +15,7 @@ def bush(rng: np.random.Generator) -> Things:
     n = rng.integers(5, 12)
     radius = rng.uniform(0.2, 0.5, n)
     centre = rng.normal(0, 0.35, (n, 3)) * [1, 1, 0.6] + [0, 0, 0.55]
-    return Things.of(ball(radius, centre, (1, 1, 0.8)), material=Material.LEAVES)
+    return Things.of(leaves=ball(radius, centre, (1, 1, 0.8)))
 
 
 def hedge(rng: np.random.Generator, length: float) -> Things:
@@ -25,7 +25,7 @@ def hedge(rng: np.random.Generator, length: float) -> Things:
     n = len(ends) - 1
     low = np.stack([ends[:-1], -depth * rng.uniform(0.8, 1, n), np.full(n, -0.4)], 1)
     high = np.stack([ends[1:], depth * rng.uniform(0.8, 1, n), height * rng.uniform(0.92, 1, n)], 1)
-    return Things.of(box(low, high), material=Material.LEAVES)
+    return Things.of(leaves=box(low, high))
 
 
 def _broadleaf(rng: np.random.Generator) -> Things:
@@ -37,10 +37,8 @@ def _broadleaf(rng: np.random.Generator) -> Things:
     radius = wide * rng.uniform(0.14, 0.34, len(crown))
     trunk = _trunk(rng, height * rng.uniform(0.012, 0.025), stem)
     boughs = crown[: rng.integers(5, 9)]
-    return Things.join(
-        Things.of(trunk, rod(0.006 * height, [0, 0, stem * 0.9], boughs)),
-        Things.of(ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3))), material=Material.LEAVES),
-    )
+    leaves = ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3)))
+    return Things.of(trunk, rod(0.006 * height, [0, 0, stem * 0.9], boughs), leaves=leaves)
 
 
 def _column(rng: np.random.Generator) -> Things:
@@ -51,9 +49,7 @@ def _column(rng: np.random.Generator) -> Things:
     out = wide * 0.5 * np.sqrt(1 - (z / height) ** 2)
     centre = np.stack([out * np.cos(angle), out * np.sin(angle), z], 1)
     leaves = ball(wide * rng.uniform(0.35, 0.6, n), centre, (1, 1, 1.6))
-    return Things.join(
-        Things.of(_trunk(rng, 0.014 * height, height * 0.6)), Things.of(leaves, material=Material.LEAVES)
-    )
+    return Things.of(_trunk(rng, 0.014 * height, height * 0.6), leaves=leaves)
 
 
 def _conifer(rng: np.random.Generator) -> Things:
@@ -65,10 +61,7 @@ def _conifer(rng: np.random.Generator) -> Things:
     out = wide * (1 - z) * rng.uniform(0.3, 0.8, n)
     centre = np.stack([out * np.cos(angle), out * np.sin(angle), z * height], 1)
     leaves = ball(0.12 * wide + 0.4 * wide * (1 - z), centre, (1, 1, 0.35))
-    return Things.join(
-        Things.of(rod(0.012 * height, [0, 0, -0.5], [0, 0, height])),
-        Things.of(leaves, material=Material.LEAVES),
-    )
+    return Things.of(rod(0.012 * height, [0, 0, -0.5], [0, 0, height]), leaves=leaves)
 
 
 def _bare(rng: np.random.Generator) -> Things:
