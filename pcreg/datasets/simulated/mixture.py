@@ -4,7 +4,6 @@ A network knows no unit of length. A scene's voxel is that at which it is to be 
 streets, elsewhere about what `pcreg.geometry.voxel_size` gives, as at inference.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,12 +13,11 @@ from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.draws import log_uniform
-from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.recorded import Recorder, Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
 from pcreg.kernels.grid import sample_cloud
 
-SHARES = {"rooms": 0.32, "streets": 0.42, "objects": 0.1, "terrestrial": 0.08, "sparse": 0.08}
 STEP = (5**0.5 - 1) / 2  # golden ratio: multiples of it, modulo 1, are spread evenly
 MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
 
@@ -33,11 +31,11 @@ MIN_POINTS = 500  # of a cloud
 
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Recording `index` of a kind by SHARES, scaled to ROOM_VOXEL: any run of scenes has them evenly."""
-    return RECORDERS[kind_of(index)](seed, index, device)
+    return kind_of(index)(seed, index, device)
 
 
-def kind_of(index: int) -> str:
-    """The kind of scene number `index`."""
+def kind_of(index: int) -> Recorder:
+    """The function that records scene number `index`."""
     bounds = np.cumsum(list(SHARES.values()))
     return list(SHARES)[int(np.searchsorted(bounds / bounds[-1], index * STEP % 1, side="right"))]
 
@@ -90,13 +88,7 @@ def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> R
     return _at_own_voxel(usable, rng, 0.05)
 
 
-RECORDERS: dict[str, Callable[[int, int, torch.device | str], Recording]] = {
-    "rooms": rooms,
-    "streets": streets,
-    "objects": single_objects,
-    "terrestrial": scanned_sites,
-    "sparse": sparse_rooms,
-}
+SHARES = {rooms: 0.32, streets: 0.42, single_objects: 0.1, scanned_sites: 0.08, sparse_rooms: 0.08}
 
 
 def _random(seed: int, index: int) -> np.random.Generator:

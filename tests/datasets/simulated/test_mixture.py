@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
-from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, kind_of, record
+from pcreg.datasets.simulated.mixture import SHARES, kind_of, record, single_objects
 from pcreg.datasets.simulated.outdoor import recording
 from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.features.pretrained import ROOM_VOXEL
@@ -28,12 +28,12 @@ def few_clouds(monkeypatch):
         monkeypatch.setattr(indoor, name, lambda *arguments, bend=0.0: scans(*arguments))
 
 
-@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("kind", SHARES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("index", range(2))
 def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, index):
-    recording, again = (RECORDERS[kind](3, index) for _ in range(2))
+    recording, again = (kind(3, index) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(recording.clouds, again.clouds, strict=True))
-    assert not torch.equal(recording.clouds[0], RECORDERS[kind](4, index).clouds[0])
+    assert not torch.equal(recording.clouds[0], kind(4, index).clouds[0])
     scene = ScenePairs.of(recording, ROOM_VOXEL, 0.05)
     overlap, (source, target) = scene.overlap.max(), scene.pairs[scene.overlap.argmax()].tolist()
     assert overlap > 0.1
@@ -67,5 +67,5 @@ def test_every_run_of_scenes_has_all_kinds_in_their_shares():
         kinds = [kind_of(index) for index in range(start, start + 200, 2)]
         assert set(kinds[:20]) == set(SHARES)
         assert all(abs(Counter(kinds)[kind] - 100 * share) < 5 for kind, share in SHARES.items())
-    index = next(n for n in range(20) if kind_of(n) == "objects")
-    assert torch.equal(record(2, index).clouds[0], RECORDERS["objects"](2, index).clouds[0])
+    index = next(n for n in range(20) if kind_of(n) is single_objects)
+    assert torch.equal(record(2, index).clouds[0], single_objects(2, index).clouds[0])

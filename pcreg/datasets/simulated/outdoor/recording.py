@@ -16,11 +16,13 @@ from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import transform
 from pcreg.kernels.grid import sample_cloud
 
-_MAKERS = (old_town, city, square, suburb, highway, park, country, car_park, yard, court, hall)
-KINDS = {make.__name__.replace("_", " "): make for make in _MAKERS}
-_SHARES = np.array([3, 5, 4, 3, 2, 2, 2, 2, 2, 3, 4]) / 32
-
-
+# fmt: off
+KINDS = {  # of scenes, and how often each is drawn
+    "old town": (old_town, 3), "city": (city, 5), "square": (square, 4), "suburb": (suburb, 3),
+    "highway": (highway, 2), "park": (park, 2), "country": (country, 2), "car park": (car_park, 2),
+    "yard": (yard, 2), "court": (court, 3), "hall": (hall, 4),
+}
+# fmt: on
 ON_FOOT = ("park", "court", "hall", "old town", "square")
 # How often each model is used on wheels and in the hand.
 _TWICE = dict.fromkeys(("HDL-32E", "VLP-16", "VLP-32C", "Pandar64", "OS1-64"), 2)
@@ -40,8 +42,8 @@ HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
 
 def outdoor_scene(rng: np.random.Generator, kind: str | None = None) -> Scene:
     """A scene of one of KINDS, or a random one."""
-    name = str(rng.choice(list(KINDS), p=_SHARES)) if kind is None else kind
-    return KINDS[name](rng).scene(name)
+    name = kind or _by_share(rng, {name: share for name, (_, share) in KINDS.items()})
+    return KINDS[name][0](rng).scene(name)
 
 
 def record(
@@ -119,12 +121,15 @@ def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int
 def _lidar(rng: np.random.Generator, scene: Scene) -> tuple[SpinningLidar, Carrier]:
     """A spinning LiDAR and its carrier."""
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
-    shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
-    model = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
+    model = _by_share(rng, IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES)
     lidar = LIDARS[model]
     lidar = _unit(rng, replace(lidar, columns=lidar.columns // int(rng.choice([1, 2]))))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
+
+
+def _by_share(rng: np.random.Generator, shares: dict[str, int]) -> str:
+    return list(shares)[rng.choice(len(shares), p=np.array(list(shares.values())) / sum(shares.values()))]
 
 
 def _unit(rng: np.random.Generator, lidar: Lidar) -> Lidar:
