@@ -26,7 +26,7 @@ from pcreg.runtime.files import replacing
 OUT = Path("outputs/benchmarks")
 COMMAND = "TABLE_COMMAND"  # of the environment: what benchmarks/tables.sh was called with
 DEVICE = choose_device("auto")
-PACKAGES = ("numpy", "scipy", "torch", "triton", "spconv-cu126", "spconv-triton")
+PACKAGES = ("numpy", "scipy", "torch", "triton")
 PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 Value = str | int | float | None
 WARM_UP = 3  # calls of each function before it is timed
