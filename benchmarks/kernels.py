@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 
 import torch
-from report import DEVICE, PRECISIONS, Value, keep, load, medians, parsed, parser, peak_mib, run
+from report import DEVICE, Value, keep, load, medians, parsed, parser, peak_mib, run
 from torch import Tensor
 
 from pcreg.kernels.conv import point_conv
@@ -19,6 +19,7 @@ from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import PointConv
 
+PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 CHANNELS = {
     "cpu": [(32, 32), (64, 64), (128, 128)],
     "cuda": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256)],
@@ -29,7 +30,8 @@ def main() -> None:
     made, _ = parser(__doc__)
     made.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
     precision, runs = (["float32"], 5) if DEVICE == "cpu" else (list(PRECISIONS), 20)
-    options = parsed(made, voxel=[0.025], precision=precision, runs=runs)
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, default=precision)
+    options = parsed(made, voxel=[0.025], runs=runs)
     options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
     keep(operators(options), options, "operators", options.device)
 

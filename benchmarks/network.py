@@ -1,6 +1,6 @@
 """Time the network in inference, on native points and on voxels.
 
-    python benchmarks/network.py [CLOUD] [--voxel 0.025 ...] [--precision float32 ...] [--batch 1 8]
+    python benchmarks/network.py [CLOUD] [--voxel 0.025 ...] [--batch 1 8]
 
 CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room): fragments of
 it, alone and in a batch, and the whole. Runs on the GPU if there is one. `index` builds all levels and
@@ -14,11 +14,10 @@ from functools import partial
 
 import numpy as np
 import torch
-from report import DEVICE, PRECISIONS, Value, keep, load, medians, parsed, parser, peak_mib, run
+from report import DEVICE, Value, keep, load, medians, parsed, parser, peak_mib, run
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
-from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import Architecture
 
@@ -30,7 +29,7 @@ def main() -> None:
     made.add_argument("--fragment", type=int, default=20_000, help="points of one")
     made.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
     voxel = 0.05 if DEVICE == "cpu" else 0.025
-    options = parsed(made, voxel=[voxel], precision=["float32"], runs=15)
+    options = parsed(made, voxel=[voxel], runs=15)
     keep(rows(options), options, "forward", options.device)
 
 
@@ -42,21 +41,15 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
             for count in options.batch
         }
         for name, batch in [*clouds.items(), ("whole", whole)]:
-            for precision in options.precision:
-                with torch.inference_mode():
-                    yield from forward_rows(name, batch, voxel, precision, options)
+            with torch.inference_mode():
+                yield from forward_rows(name, batch, voxel, options)
 
 
-def forward_rows(
-    clouds: str, batch: PointBatch, voxel: float, precision: str, options
-) -> Iterator[dict[str, Value]]:
+def forward_rows(clouds: str, batch: PointBatch, voxel: float, options) -> Iterator[dict[str, Value]]:
     device, functions = options.device, {}
     for name, snap in SNAP.items():
         architecture = Architecture(voxel, snap=snap)
         network = ResUNet(architecture).to(device).eval()
-        for layer in network.modules():  # norms stay float32
-            if isinstance(layer, PointConv | torch.nn.Linear):
-                layer.to(PRECISIONS[precision])
         build = partial(Pyramid.build, batch, architecture)
         built = build()
         functions |= {
@@ -69,7 +62,6 @@ def forward_rows(
         yield {
             "clouds": clouds,
             "points": len(batch),
-            "precision": precision,
             "engine": name,
             **{part: times[f"{name} {part}"] for part in ("index", "forward", "both")},
             "peak MiB": peak_mib(functions[f"{name} both"], device),

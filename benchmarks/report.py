@@ -27,7 +27,6 @@ OUT = Path("outputs/benchmarks")
 COMMAND = "TABLE_COMMAND"  # of the environment: what benchmarks/tables.sh was called with
 DEVICE = choose_device("auto")
 PACKAGES = ("numpy", "scipy", "torch", "triton")
-PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 Value = str | int | float | None
 WARM_UP = 3  # calls of each function before it is timed
 SLEEP_MS = 20  # longer than the launch of a forward pass
@@ -49,7 +48,6 @@ def parsed(made: argparse.ArgumentParser, **defaults: object) -> argparse.Namesp
     """The options of a parser and those on the cloud, with their defaults, and on the device."""
     made.add_argument("cloud", nargs="?", metavar="CLOUD")
     made.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
-    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: %(default)s")
     made.add_argument("--runs", type=int, help="default: %(default)s")
     made.set_defaults(device=DEVICE, **defaults)
     return made.parse_args()
