@@ -11,10 +11,14 @@ from pcreg.datasets.simulated.indoor.recording import camera_path
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.indoor.styles import STYLES, furnished
 from pcreg.datasets.simulated.recorded import ScenePairs
-from pcreg.geometry.overlap import measured_overlap
-from pcreg.geometry.se3 import inverse
+from tests.datasets.simulated.overlap import mean_overlap
 
 SMALL = DepthCamera(width=96, height=72)
+
+
+def neighbours(recording):
+    """Each cloud and the one before it."""
+    return [(n + 1, n) for n in range(len(recording.clouds) - 1)]
 
 
 @pytest.fixture(scope="module")
@@ -35,26 +39,17 @@ def test_clouds_look_like_fragments(room):
 
 
 def test_the_poses_lay_neighbours_on_each_other(room):
-    clouds = [cloud.double().numpy() for cloud in room.clouds]
-    shared, displaced = [], []
-    for i in range(len(clouds) - 1):
-        T = inverse(room.T_world_cloud[i]) @ room.T_world_cloud[i + 1]
-        shared.append(measured_overlap(clouds[i + 1], clouds[i], T, 0.0375))
-        displaced.append(measured_overlap(clouds[i + 1], clouds[i], np.diag([1.0, 1, 1, 1]), 0.0375))
-    assert np.mean(shared) > 0.4
-    assert np.mean(shared) > 1.5 * np.mean(displaced)
+    shared = mean_overlap(room, neighbours(room), 0.0375)
+    assert shared > 0.4
+    assert shared > 1.5 * mean_overlap(room, neighbours(room), 0.0375, shift=0.2)
 
 
 def test_a_drift_within_fragments_bends_them():
     """By up to 10 cm here: neighbours touch less closely, and lie on each other as before."""
-    close, near = [], []
-    for bend in (0.0, 0.1):
-        made = recording.record(3, 0, camera=SMALL, bend=bend)
-        clouds = [cloud.double().numpy() for cloud in made.clouds]
-        pairs = [(n + 1, n) for n in range(len(clouds) - 1)]
-        for shared, radius in ((close, 0.01), (near, 0.1)):
-            found = [measured_overlap(clouds[a], clouds[b], made.motion(a, b), radius) for a, b in pairs]
-            shared.append(np.mean(found))
+    straight, bent = (recording.record(3, 0, camera=SMALL, bend=bend) for bend in (0.0, 0.1))
+    close, near = (
+        [mean_overlap(made, neighbours(made), radius) for made in (straight, bent)] for radius in (0.01, 0.1)
+    )
     assert close[1] < 0.8 * close[0]
     assert near[1] > 0.9 * near[0]
 
@@ -74,14 +69,11 @@ def scans():
 
 def test_scans_lie_on_the_same_surface(scans):
     """Whose points are found again, in a scan that sees the same, at twice the spacing of its rays."""
-    clouds = [cloud.double().numpy() for cloud in scans.clouds]
-    assert len(clouds) == len(scans.T_world_cloud) == 3
-    assert all(0 < len(cloud) <= 96 * 72 for cloud in clouds)
-    T = scans.motion(1, 0)
-    assert measured_overlap(clouds[1], clouds[0], T, 0.1) > 0.4
-    assert measured_overlap(clouds[1], clouds[0], inverse(T), 0.1) < 0.8 * measured_overlap(
-        clouds[1], clouds[0], T, 0.1
-    )
+    assert len(scans.clouds) == len(scans.T_world_cloud) == 3
+    assert all(0 < len(cloud) <= 96 * 72 for cloud in scans.clouds)
+    overlap = mean_overlap(scans, [(1, 0)], 0.1)
+    assert overlap > 0.4
+    assert mean_overlap(scans, [(1, 0)], 0.1, shift=0.3) < 0.8 * overlap
 
 
 def test_a_scan_is_a_view_in_the_cameras_field(scans):
@@ -115,15 +107,9 @@ def test_two_cameras_see_one_room(share, monkeypatch):
     of_second = scene.pairs >= len(both.clouds) - count
     mixed = of_second[:, 0] & ~of_second[:, 1]
     assert 0.1 < mixed.mean() < 0.4  # and as many the other way
-    near, displaced = [], []
-    for source, target in scene.pairs[mixed][:6]:
-        clouds = [both.clouds[n].double().numpy() for n in (source, target)]
-        T = both.motion(source, target)
-        near.append(measured_overlap(clouds[0][::5], clouds[1], T, 0.05))
-        aside = T + np.pad(np.full((3, 1), 0.2), ((0, 1), (3, 0)))
-        displaced.append(measured_overlap(clouds[0][::5], clouds[1], aside, 0.05))
-    assert np.mean(near) > 0.3
-    assert np.mean(near) > 1.5 * np.mean(displaced)
+    near = mean_overlap(both, scene.pairs[mixed][:6], 0.05)
+    assert near > 0.3
+    assert near > 1.5 * mean_overlap(both, scene.pairs[mixed][:6], 0.05, shift=0.2)
 
 
 def test_scenes_are_proper_and_each_style_occurs():
