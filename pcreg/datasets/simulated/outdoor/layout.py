@@ -8,11 +8,17 @@ from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffi
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.site import Site, Things
 
+# Makers, and the largest number of each in a place, or the metres from one to the next at a kerb
 # fmt: off
 PLACE_THINGS = (
     (vegetation.tree, 16), (vegetation.bush, 12), (street_furniture.bench, 10), (street_furniture.lamp, 8),
     (street_furniture.kiosk, 5), (street_furniture.advertising_column, 4), (street_furniture.bollard, 20),
     (street_furniture.litter_bin, 8), (street_furniture.sign, 6), (traffic.bicycle, 10), (traffic.car, 6),
+)
+KERB_THINGS = (
+    (street_furniture.sign, 14), (street_furniture.bollard, 4), (street_furniture.litter_bin, 20),
+    (street_furniture.cabinet, 25), (street_furniture.kiosk, 60), (street_furniture.advertising_column, 60),
+    (traffic.bicycle, 5), (vegetation.bush, 10),
 )
 # fmt: on
 
@@ -56,6 +62,11 @@ def uneven_ground(
     )
 
 
+def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = 45.0, **ground) -> Site:
+    """A site without things, on `uneven_ground` with its roads."""
+    return Site(rng, uneven_ground(rng, roads, **ground), roads, radius)
+
+
 def house_of(tall: float, rng: np.random.Generator, width: float) -> Things:
     return buildings.block(rng, width, rng.uniform(7, 14), tall * rng.uniform(0.7, 1.3))
 
@@ -78,9 +89,8 @@ def parked(site: Site, road: Road, offset: float, missing: float) -> None:
 
 def vehicles(site: Site, road: Road, n: int, offset: float, speed: float) -> None:
     for _ in range(n):
-        make = site.rng.choice(
-            [traffic.car, traffic.car, traffic.car, traffic.van, traffic.bus, traffic.truck, traffic.cyclist]
-        )
+        kinds = [*[traffic.car] * 3, traffic.van, traffic.bus, traffic.truck, traffic.cyclist]
+        make = site.rng.choice(kinds)
         site.drive(make, road, 1, offset, speed)
 
 
@@ -94,17 +104,8 @@ def people(site: Site, n: int, radius: float) -> None:
 
 
 def small_things(site: Site, road: Road, edge: float) -> None:
-    """Signs, bollards, bins, cabinets and bicycles at the kerb, fewer or more."""
-    for make, gap in (
-        (street_furniture.sign, 14),
-        (street_furniture.bollard, 4),
-        (street_furniture.litter_bin, 20),
-        (street_furniture.cabinet, 25),
-        (street_furniture.kiosk, 60),
-        (street_furniture.advertising_column, 60),
-        (traffic.bicycle, 5),
-        (vegetation.bush, 10),
-    ):
+    """KERB_THINGS at the edge of a road, many or none of each."""
+    for make, gap in KERB_THINGS:
         for side in (-1, 1):
             missing, turn = site.rng.uniform(0.4, 1.2), site.rng.choice([0.0, np.pi / 2])
             site.beside(make, road, side * edge, gap, missing=missing, models=1, turn=turn)

@@ -4,16 +4,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
+from pcreg.datasets.simulated.outdoor import buildings, layout, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
-from pcreg.datasets.simulated.outdoor.layout import PLACE_THINGS, houses, network, people, uneven_ground
 from pcreg.datasets.simulated.outdoor.site import Site, Things
 from pcreg.datasets.simulated.solids import box, boxes, stacked
 
+# Makers, and the largest number of each
+# fmt: off
+YARD_THINGS = (
+    (street_furniture.container, 18), (street_furniture.pallets, 15), (traffic.car, 15), (traffic.van, 5),
+    (buildings.tank, 8), (street_furniture.cabinet, 8), (street_furniture.lamp, 8),
+)
+HALL_THINGS = (
+    (street_furniture.bench, 5), (street_furniture.kiosk, 5), (street_furniture.cabinet, 5),
+    (street_furniture.litter_bin, 5), (street_furniture.advertising_column, 5),
+)
+# fmt: on
+
 
 def park(rng: np.random.Generator) -> Site:
-    roads = network(rng, rng.uniform(1.0, 2.2), rng.integers(1, 3), 0.03)
-    site = Site(rng, uneven_ground(rng, roads, slope=0.05, rough=0.05, hills=2.0), roads)
+    roads = layout.network(rng, rng.uniform(1.0, 2.2), rng.integers(1, 3), 0.03)
+    site = layout.site_on(rng, roads, slope=0.05, rough=0.05, hills=2.0)
     radius = rng.uniform(45, 80)
     site.scatter(vegetation.tree, 6, *site.area(rng.integers(20, 90), radius, 1.0), stretch=0.3)
     site.scatter(vegetation.bush, 4, *site.area(rng.integers(10, 60), radius, 0.5), stretch=0.4)
@@ -26,11 +37,11 @@ def park(rng: np.random.Generator) -> Site:
         if rng.random() < 0.4:
             site.frontage(vegetation.hedge, road, -road.half_width - 1.0, (6, 15), (2, 10), 0.5)
     edge = Road(y=-radius * 0.6, curvature=rng.uniform(-0.004, 0.004), half_width=0)
-    houses(site, edge, 0.1, (12, 30), 14, missing=0.3, sides=(-1,))
+    layout.houses(site, edge, 0.1, (12, 30), 14, missing=0.3, sides=(-1,))
     if rng.random() < 0.6:
         site.frontage(street_furniture.fence, edge, 2.0, (10, 20), depth=0.2)
     site.scatter(street_furniture.kiosk, 2, *site.area(rng.integers(0, 6), 40, 2.0))
-    people(site, rng.integers(0, 10), 40)
+    layout.people(site, rng.integers(0, 10), 40)
     return site
 
 
@@ -39,9 +50,9 @@ def car_park(rng: np.random.Generator) -> Site:
     pitch = 2 * aisle + 10.5
     aisles = tuple(Road(y=pitch * k, half_width=aisle) for k in (0, 1, -1))
     cross = Road(x=rng.uniform(-15, 15), heading=np.pi / 2, half_width=aisle)
-    site = Site(rng, uneven_ground(rng, (), slope=0.03), (aisles[0], cross, *aisles[1:]))
+    site = Site(rng, layout.uneven_ground(rng, (), slope=0.03), (aisles[0], cross, *aisles[1:]))
     full = rng.uniform(0.2, 0.9)
-    kinds = [traffic.car, traffic.car, traffic.car, traffic.car, traffic.van]
+    kinds = [*[traffic.car] * 4, traffic.van]
     for road in aisles:
         for side in (-1, 1):
             for make in kinds:
@@ -53,16 +64,16 @@ def car_park(rng: np.random.Generator) -> Site:
     rim = Road(y=1.5 * pitch + 3, half_width=0)
     other = Road(y=-1.5 * pitch - 3, half_width=0)
     site.frontage(buildings.shed, rim, rng.uniform(1, 10), (35, 60), (0, 20), 10, span=60)
-    houses(site, other, 3, (12, 30), 10, missing=0.4, sides=(-1,))
+    layout.houses(site, other, 3, (12, 30), 10, missing=0.4, sides=(-1,))
     site.frontage(rng.choice([vegetation.hedge, street_furniture.fence]), other, -0.5, (8, 15), depth=0.3)
-    people(site, rng.integers(0, 8), 25)
+    layout.people(site, rng.integers(0, 8), 25)
     site.drive(traffic.car, aisles[0], rng.integers(0, 3), aisle * 0.5, 3)
     return site
 
 
 def yard(rng: np.random.Generator) -> Site:
-    roads = network(rng, rng.uniform(3, 5), rng.integers(0, 2), 0.004)
-    site = Site(rng, uneven_ground(rng, (), slope=0.02, hills=0.3), roads)
+    roads = layout.network(rng, rng.uniform(3, 5), rng.integers(0, 2), 0.004)
+    site = Site(rng, layout.uneven_ground(rng, (), slope=0.02, hills=0.3), roads)
     for road in roads:
         for side in (-1, 1):
             off = side * (road.half_width + rng.uniform(8, 20))
@@ -71,18 +82,10 @@ def yard(rng: np.random.Generator) -> Site:
             site.frontage(street_furniture.fence, road, edge, (10, 20), (4, 30), 0.2, missing=0.4)
             site.beside(traffic.truck, road, row, 9, missing=0.7, turn=np.pi / 2, models=2)
         site.drive(traffic.truck, road, rng.integers(0, 2), road.half_width * 0.5, 4)
-    for make, most in (
-        (street_furniture.container, 18),
-        (street_furniture.pallets, 15),
-        (traffic.car, 15),
-        (traffic.van, 5),
-        (buildings.tank, 8),
-        (street_furniture.cabinet, 8),
-        (street_furniture.lamp, 8),
-    ):
+    for make, most in YARD_THINGS:
         x, y, _ = site.area(rng.integers(0, most), 50, 3.5)
         site.scatter(make, 3, x, y, rng.choice([0, np.pi / 2], len(x)) + rng.normal(0, 0.05, len(x)))
-    people(site, rng.integers(0, 8), 40)
+    layout.people(site, rng.integers(0, 8), 40)
     return site
 
 
@@ -93,8 +96,7 @@ def court(rng: np.random.Generator) -> Site:
         Road(curvature=rng.uniform(-0.01, 0.01), half_width=1.0),
         Road(heading=rng.uniform(1.2, 1.9), half_width=1.0),
     )
-    ground = uneven_ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03]))
-    site = Site(rng, ground, ways, half.min() - 1.5)
+    site = layout.site_on(rng, ways, half.min() - 1.5, slope=0.02, rough=rng.choice([0.0, 0.03]))
     tall = rng.uniform(4, 18)
     for edge, along in _sides(half):
         if rng.random() < 0.12:
@@ -102,14 +104,14 @@ def court(rng: np.random.Generator) -> Site:
         if rng.random() < 0.35:
             site.put(buildings.arcade(rng, 2 * along, tall), edge.x, edge.y, edge.heading)
         else:
-            houses(site, edge, 0.01, (6, 30), tall, sides=(1,), span=along, margin=-10)
-    for make, most in PLACE_THINGS:
+            layout.houses(site, edge, 0.01, (6, 30), tall, sides=(1,), span=along, margin=-10)
+    for make, most in layout.PLACE_THINGS:
         site.scatter(make, 3, *site.area(rng.integers(0, most), half.min(), 0.6))
     for way in ways:
         if rng.random() < 0.5:
             off = way.half_width + rng.uniform(0.5, 4)
             site.frontage(vegetation.hedge, way, off, (3, 8), (1, 6), 0.5, span=half.min() - 3)
-    people(site, rng.integers(0, 12), half.min())
+    layout.people(site, rng.integers(0, 12), half.min())
     return site
 
 
@@ -163,15 +165,9 @@ def hall(rng: np.random.Generator) -> Site:
     elif contents == 1:
         site.scatter(street_furniture.rack, 3, px[:8], py[:8], turn[:8] * 0)
         site.scatter(street_furniture.pallets, 4, px[8:], py[8:], turn[8:])
-    for make in (
-        street_furniture.bench,
-        street_furniture.kiosk,
-        street_furniture.cabinet,
-        street_furniture.litter_bin,
-        street_furniture.advertising_column,
-    ):
-        site.scatter(make, 2, *site.area(rng.integers(0, 5), half.min() - 1, 0.8))
-    people(site, rng.integers(0, 8), half.min() - 1)
+    for make, most in HALL_THINGS:
+        site.scatter(make, 2, *site.area(rng.integers(0, most), half.min() - 1, 0.8))
+    layout.people(site, rng.integers(0, 8), half.min() - 1)
     return site
 
 
