@@ -20,16 +20,16 @@ from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import ALONE, Ranks
 
-# By each process: recording a scene takes as long as several steps, for which all GPUs would wait
+# Made ahead by each process, as recording a scene takes as long as several steps
 BATCHES_AHEAD = 10
-TURNS = 2  # batch n draws from every second scene, so that two workers in turn record each scene once
+TURNS = 2  # even batches draw from even scenes, odd ones from odd: two workers record each scene once
 
 
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With a worker a process of its own makes them while the training goes on, on the same device; two take
-    turns. Several processes of one training (`ranks`) see different scenes.
+    One or two worker processes make them during the training, on its device; without, the training does.
+    Several processes of one training (`ranks`) see different scenes.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Endless:
         return self.collate(prepare(pairs, rng)) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
-        """Preparation after so many epochs; small rotations first, as a network finds no matches else."""
+        """Preparation after so many epochs: an untrained network learns from small rotations alone."""
         augment, start = self.preparation.augment, self.max_relative_rotation
         if epochs >= self.rotation_warmup:
             return self.preparation

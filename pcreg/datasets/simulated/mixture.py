@@ -1,7 +1,7 @@
-"""All kinds of scenes in one unit: every recording is scaled so that its voxel becomes that of rooms.
+"""Recordings of all kinds, scaled so that the voxel of each becomes that of rooms.
 
-A network knows no unit of length. A scene's voxel is that at which it is to be described: fixed in rooms and
-streets, elsewhere about what `pcreg.geometry.voxel_size` gives, as at inference.
+A network has no unit of length. The voxel is the size at which a recording will be described: fixed for rooms
+and streets, elsewhere near the choice of `pcreg.geometry.voxel_size`, as at inference.
 """
 
 from functools import partial
@@ -19,13 +19,13 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.kernels.grid import sample_cloud
 
 STEP = (5**0.5 - 1) / 2  # golden ratio: multiples of it, modulo 1, are spread evenly
-MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
+MIXTURE = 2  # third number of the seed of draws in this module
 
 BEAMS = 0.5  # share of a LiDAR's beams that may be missing
 AGAIN_SPARSE = 0.4  # share of the streets that one LiDAR records twice, again with every 2nd to 8th beam
 SPACINGS = (0.02, 0.1)  # metres, of sparse rooms
 FACTORS = (0.75, 1.25)  # range of a voxel, as a share of what suits the clouds
-FINE = 0.4  # voxels: spacing of what scanners give too densely
+FINE = 0.4  # voxels: spacing to which scans of terrestrial scanners are thinned
 MIN_POINTS = 500  # of a cloud
 
 

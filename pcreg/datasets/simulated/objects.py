@@ -13,7 +13,7 @@ from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extent, one_of, pose, ring
-from pcreg.datasets.simulated.indoor.recording import looking
+from pcreg.datasets.simulated.indoor.recording import camera_poses
 from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.outdoor import traffic
 from pcreg.datasets.simulated.recorded import Recording
@@ -54,7 +54,7 @@ def record(
         dull=0.0,
     )
     T_world_camera = _around(rng, views or int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
-    # Light that meets nothing would count as if it were shadow.
+    # Without something behind it the background would count as shadow of the projector.
     things = Solids.join(things, balls([(0, 0, 0, *[2 * distance] * 3)]))
     depth = camera.depth(things, on_device(T_world_camera, device), generator)
     reach = distance + rng.uniform(0.6, 1.1)
@@ -75,7 +75,7 @@ def _around(rng: np.random.Generator, count: int, distance: float, on_table: boo
         [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)], 1
     )
     eyes = distance * toward + rng.normal(0, 0.05, (count, 3))
-    return looking(eyes, azimuth + np.pi, -elevation, np.radians(rng.normal(0, 8, count)))
+    return camera_poses(eyes, azimuth + np.pi, -elevation, np.radians(rng.normal(0, 8, count)))
 
 
 def _floating(rng: np.random.Generator) -> Solids:

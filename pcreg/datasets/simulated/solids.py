@@ -15,7 +15,7 @@ from pcreg.kernels.raycast import Hits, Shape, first_hits
 from pcreg.kernels.transfer import to_device
 
 AXES = np.eye(3)
-NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle
+NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # axes after and before x, y, z, cyclically
 
 # Numbers per intermediate tensor: many for few launches on a GPU, few for the cache of a CPU.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
@@ -124,9 +124,8 @@ def cones(rows: ArrayLike) -> Solids:
     return _along(Shape.CONE, rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy())
 
 
-# A scene takes hundreds of calls, most of them for a handful of solids. Their time is that of NumPy's calls,
-# not of the arithmetic: so these are few and cheap ones, and on copies, as a part of each row takes four
-# times as long.
+# A scene makes hundreds of calls for a handful of solids each: their time is the overhead of NumPy's calls,
+# so these are few. Columns are copied first, as calls on a part of each row take four times as long.
 
 
 def _rows(values: ArrayLike, width: int = 3) -> np.ndarray:
@@ -241,7 +240,8 @@ def _in_view(
         for half in axes:
             extent = extent + (sides * half[:, None]).sum(-1).abs()
         depth = centre[:, 4] - extent[:, 4]
-        kept = ((centre + extent >= 0).all(1) & (depth <= far[group])).nonzero()[:, 0]  # one wait, not three
+        # One mask, so that the device is waited for once
+        kept = ((centre + extent >= 0).all(1) & (depth <= far[group])).nonzero()[:, 0]
         found.append((group[kept], solid[kept], depth[kept]))
     group, solid, depth = (torch.cat(parts) for parts in zip(*found, strict=True))
     order = torch.argsort(depth)

@@ -282,5 +282,5 @@ FAMILIES = [
 ]
 # fmt: on
 SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)
-# By which a random number chooses, as in `Generator.choice`
+# Upper bounds of the shares: `bisect` of a uniform number draws as `Generator.choice` does
 UPPER = (np.cumsum(SHARES) / np.sum(SHARES)).tolist()

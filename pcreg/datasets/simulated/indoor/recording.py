@@ -26,7 +26,7 @@ MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewe
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
 BEND = 0.06  # metres: largest drift of the poses of a fragment in recordings that bend
 
-HOUSE = 1  # distinguishes the furniture of house n from recording n
+HOUSE = 1  # third number of the seed of a house's furniture
 
 # Of the second camera of two
 SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
@@ -57,7 +57,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
     sway /= sway.std(0)
     smooth += sway[:, :5] * [0.03, 0.03, 0.03, np.radians(3), np.radians(4)]
     roll = np.radians(rng.normal(0, 3) + rng.uniform(1, 6) * sway[:, 5])
-    poses = looking(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
+    poses = camera_poses(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
     within = np.linspace(0, SPAN * SAMPLES, frames).round().astype(int)
     at = np.arange(fragments)[:, None] * SAMPLES + within
     return poses[at]
@@ -112,7 +112,7 @@ def _cells(low: np.ndarray, high: np.ndarray, corner: np.ndarray) -> list[list[i
     return np.c_[(low - corner) / CELL, (high - corner) / CELL].round().astype(int).clip(0).tolist()
 
 
-def looking(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.ndarray) -> np.ndarray:
+def camera_poses(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.ndarray) -> np.ndarray:
     """T_world_camera (F, 4, 4) of cameras at eye (F, 3), angles in radians."""
     forward = np.stack([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)], 1)
     right = np.stack([np.sin(yaw), -np.cos(yaw), np.zeros_like(yaw)], 1)

@@ -40,7 +40,7 @@ def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> D
     z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
     up = _up(scene, x, y)
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
-    if rng.random() < 0.2:  # forwards is not forwards for every driver
+    if rng.random() < 0.2:  # mounted with any side forward
         mount = mount @ rotation_about((0, 0, 1), rng.uniform(0, 360))
     poses = []
     for n in range(count):

@@ -34,12 +34,12 @@ class Road:
         station, offset = np.broadcast_arrays(
             np.asarray(station, dtype=float), np.asarray(offset, dtype=float)
         )
-        turned = self.heading + self.curvature * station
+        heading = self.heading + self.curvature * station
         half = self.curvature * station / 2
         chord = station * np.sinc(half / np.pi)
-        x = self.x + chord * np.cos(self.heading + half) - offset * np.sin(turned)
-        y = self.y + chord * np.sin(self.heading + half) + offset * np.cos(turned)
-        return x, y, turned
+        x = self.x + chord * np.cos(self.heading + half) - offset * np.sin(heading)
+        y = self.y + chord * np.sin(self.heading + half) + offset * np.cos(heading)
+        return x, y, heading
 
     def aside(self, x, y):
         """Signed distance to the left of the middle, of NumPy arrays or tensors alike."""

@@ -51,7 +51,7 @@ def sweeps(
     seen &= (uniform(generator, *shape) >= loss) & ~_hidden(ray, on_device(body, device))
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator)
     measured = measured + lidar.noise * normal(generator, *shape)
-    # A longer sweep needs odometry, whose error is that of one rotation.
+    # Odometry undoes the motion within a sweep but for a share, `distortion`, of that in one turn.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
     points = (ray * measured[..., None]) @ R[:, moment].mT + t[:, moment, None]
     return list(points[seen].split(seen.flatten(1).sum(1).tolist()))

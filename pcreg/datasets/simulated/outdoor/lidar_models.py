@@ -46,7 +46,7 @@ class SpinningLidar:
         """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
 
         The R rays of a group, `rows` neighbouring beams times BLOCK columns, have nearly the same direction.
-        All sweeps are of one unit.
+        Errors of the beams are those of one device in all sweeps.
         """
         device = generator.device
         beams = torch.tensor(self.elevation, dtype=torch.float32, device=device)
@@ -116,7 +116,7 @@ class SolidStateLidar:
     seconds: float = 0.1
 
     def with_seconds(self, seconds: float, points: int) -> "SolidStateLidar":
-        """Gathering for so long, and as many points as before or less: `points` per sweep at most."""
+        """The model with sweeps of `seconds`, at its rate or at `points` per sweep if that is slower."""
         return replace(self, seconds=seconds, rate=min(self.rate, points / seconds))
 
     @property

@@ -133,7 +133,7 @@ def _by_share(rng: np.random.Generator, shares: dict[str, int]) -> str:
 
 
 def _unit(rng: np.random.Generator, lidar: Lidar) -> Lidar:
-    """Devices of one model differ, and so does the air."""
+    """The model with the sensitivity and the noise of one device."""
     min_return, noise = (lidar.min_return, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
     return replace(lidar, min_return=float(min_return), noise=float(noise))
 

@@ -1,4 +1,4 @@
-"""A place being furnished: things, solids of some material, put on the ground in rows along roads."""
+"""Scenes outdoors, and the site where one is put together: things in rows along roads, or scattered."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +107,7 @@ class Scene:
 
 @dataclass
 class Site:
-    """A collection of things; `roads` stay free of them."""
+    """A scene in the making: things placed so far, none of them on `roads`."""
 
     rng: np.random.Generator
     ground: Ground
@@ -143,7 +143,7 @@ class Site:
     def scatter(
         self, make: Callable[[np.random.Generator], Things], models: int, x, y, yaw, stretch: float = 0.15
     ) -> None:
-        """A few models made, one or another of them put at each place (N,)."""
+        """Make a few models, and put a random one of them at each place (N,)."""
         x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         which = self.rng.integers(models, size=len(x))
         for model in range(models):
@@ -156,20 +156,20 @@ class Site:
         make: Callable[[np.random.Generator], Things],
         road: Road,
         offset: float,
-        gap: float,
-        span: float = 95.0,
-        missing: float = 0.2,
+        gap: float,  # metres from one to the next
+        span: float = 95.0,  # metres along the road to either side of its station 0
+        missing: float = 0.2,  # share of the row that is left out
         models: int = 2,
-        turn: float = 0.0,
-        loose: float = 0.3,
-        margin: float = 0.0,
+        turn: float = 0.0,  # radians, from facing the road
+        jitter: float = 0.3,  # range of random offsets: metres across, 0.4 gaps along
+        margin: float = 0.0,  # metres to other roads
         stretch: float = 0.15,
     ) -> None:
         """A row along a road, `offset` to its left (negative: right), its fronts to the road."""
         station = np.arange(-span, span, gap) + self.rng.uniform(-0.5, 0.5) * gap
         station = station[self.rng.random(len(station)) >= missing]
-        station = station + self.rng.uniform(-0.2, 0.2, len(station)) * gap * loose
-        aside = offset + self.rng.uniform(-0.5, 0.5, len(station)) * loose
+        station = station + self.rng.uniform(-0.2, 0.2, len(station)) * gap * jitter
+        aside = offset + self.rng.uniform(-0.5, 0.5, len(station)) * jitter
         x, y, yaw = road.at(station, aside)
         free = self.clear(x, y, margin, but=road)
         yaw = yaw + (np.pi if offset < 0 else 0.0) + turn
@@ -180,13 +180,13 @@ class Site:
         make: Callable[[np.random.Generator, float], Things],
         road: Road,
         offset: float,
-        widths: tuple[float, float],
+        widths: tuple[float, float],  # range, as that of the gaps
         gap: tuple[float, float] = (0.0, 0.0),
-        depth: float = 8.0,
+        depth: float = 8.0,  # metres behind the front that have to be clear of other roads
         span: float = 100.0,
         missing: float = 0.0,
         margin: float = 1.0,
-        setback: float = 0.0,
+        setback: float = 0.0,  # metres behind `offset`, at most
     ) -> None:
         """Buildings, walls or fences of given widths side by side along a road, their fronts to it."""
         s = -span + self.rng.uniform(0, widths[0])
@@ -206,7 +206,7 @@ class Site:
                 self.put(make(self.rng, width), x, y, yaw + (np.pi if offset < 0 else 0.0))
 
     def area(self, n: int, radius: float, margin: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """About n places x, y within `radius` that are clear of the roads, and any direction for each."""
+        """Random places x, y within `radius`, n less those on roads, and a random direction for each."""
         x, y = self.rng.uniform(-radius, radius, (2, n))
         free = self.clear(x, y, margin)
         return x[free], y[free], self.rng.uniform(0, 2 * np.pi, free.sum())

@@ -37,7 +37,8 @@ def city(rng: np.random.Generator) -> Site:
         for side in (-1, 1):
             if rng.random() < 0.6:
                 site.beside(vegetation.tree, road, side * (edge + 0.5), rng.uniform(6, 15), models=3)
-            site.beside(street_furniture.lamp, road, side * edge, rng.uniform(15, 30), missing=0.1, loose=0.1)
+            gap = rng.uniform(15, 30)
+            site.beside(street_furniture.lamp, road, side * edge, gap, missing=0.1, jitter=0.1)
             if rng.random() < 0.5:
                 site.beside(street_furniture.bus_stop, road, side * (edge + 1), 80, missing=0.3)
         layout.small_things(site, road, edge)
@@ -85,8 +86,8 @@ def suburb(rng: np.random.Generator) -> Site:
             site.frontage(border, road, side * lot, (8, 16), (2, 4), 0.5, missing=rng.uniform(0, 0.5))
             mixed = rng.choice([street_furniture.fence, vegetation.hedge, buildings.garden_wall])
             site.frontage(mixed, road, side * (lot + 0.1), (5, 12), (5, 20), 0.5, missing=0.4)
-            site.beside(vegetation.tree, road, side * (lot + 2.5), 9, missing=0.5, models=3, loose=4)
-            site.beside(vegetation.bush, road, side * (lot + 1.5), 4, missing=0.6, models=3, loose=3)
+            site.beside(vegetation.tree, road, side * (lot + 2.5), 9, missing=0.5, models=3, jitter=4)
+            site.beside(vegetation.bush, road, side * (lot + 1.5), 4, missing=0.6, models=3, jitter=3)
             site.beside(traffic.car, road, side * (lot + 3), 22, missing=0.5, turn=np.pi / 2, models=2)
             site.beside(street_furniture.litter_bin, road, side * (lot - 0.4), 15, missing=0.6)
         pole = rng.choice([street_furniture.lamp, street_furniture.utility_pole])
@@ -116,12 +117,12 @@ def highway(rng: np.random.Generator) -> Site:
             case 1:
                 layout.houses(site, road, half + bank[1] + 5, (15, 40), 12, missing=0.5, sides=(side,))
             case _:
-                site.beside(vegetation.tree, road, far, rng.uniform(4, 10), models=4, loose=8)
+                site.beside(vegetation.tree, road, far, rng.uniform(4, 10), models=4, jitter=8)
         off, missing = side * (half + bank[0] + 1), rng.uniform(0.3, 1)
-        site.beside(vegetation.bush, road, off, 3, missing=missing, models=3, loose=5)
+        site.beside(vegetation.bush, road, off, 3, missing=missing, models=3, jitter=5)
         site.beside(street_furniture.sign, road, side * (half + 1.2), 25, missing=0.4, turn=np.pi / 2)
     if rng.random() < 0.6:
-        site.beside(street_furniture.lamp, road, half + 1.5, rng.uniform(20, 40), missing=0, loose=0)
+        site.beside(street_furniture.lamp, road, half + 1.5, rng.uniform(20, 40), missing=0, jitter=0)
     over = [street_furniture.bridge, street_furniture.gantry]
     for station in rng.uniform(-80, 80, rng.integers(0, 3)):
         x, y, yaw = road.at(station)
@@ -139,8 +140,8 @@ def country(rng: np.random.Generator) -> Site:
         for side in (-1, 1):
             off = side * (road.half_width + bank[1])
             gap, missing = rng.uniform(5, 14), rng.uniform(0.1, 1)
-            site.beside(vegetation.tree, road, off, gap, missing=missing, models=4, loose=6)
-            site.beside(vegetation.bush, road, off, 4, missing=rng.uniform(0.3, 1), models=4, loose=5)
+            site.beside(vegetation.tree, road, off, gap, missing=missing, models=4, jitter=6)
+            site.beside(vegetation.bush, road, off, 4, missing=rng.uniform(0.3, 1), models=4, jitter=5)
             if rng.random() < 0.5:
                 site.frontage(street_furniture.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
             far = side * (road.half_width + 12)
