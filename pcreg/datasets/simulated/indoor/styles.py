@@ -93,73 +93,63 @@ _COMMON = [
 _ODD = [fixtures.easel, fixtures.figure, fixtures.big_thing, fixtures.bin, seats.stool, fixtures.big_plant]
 
 STYLES = [
-    Style(
+    Style(  # kitchen
         [*_COMMON, *[kitchen.counter] * 9, *[kitchen.fridge] * 2, *[kitchen.machine] * 2,
          kitchen.microwave_stand],
         [dining, dining, seats.stool, *_ODD],
-        (2.5, 4.5, 2.5, 5.0),
-        0.95,
+        (2.5, 4.5, 2.5, 5.0), 0.95,
     ),
-    Style(
+    Style(  # office
         [*_COMMON, *[storage.desk] * 6, *[storage.shelf] * 3, storage.cabinet],
         [desk_rows, desk_rows, seats.office_chair, storage.table, *_ODD],
-        (2.8, 6.0, 2.8, 7.0),
-        0.85,
+        (2.8, 6.0, 2.8, 7.0), 0.85,
     ),
-    Style(
+    Style(  # bedroom
         [*_COMMON, *[seats.bed] * 4, *[storage.bedside] * 2, storage.cabinet, storage.desk,
          storage.rack_with_clothes],
         [seats.chair, seats.sofa, storage.low_table, *_ODD],
-        (2.7, 4.5, 2.7, 5.0),
-        0.85,
+        (2.7, 4.5, 2.7, 5.0), 0.85,
     ),
-    Style(
+    Style(  # living room
         [*_COMMON, *[seats.sofa] * 4, *[fixtures.television] * 2, storage.piano, fixtures.fireplace,
          storage.shelf],
         [dining, *[storage.low_table] * 2, seats.sofa, *_ODD],
-        (3.0, 6.5, 3.0, 6.5),
-        0.8,
+        (3.0, 6.5, 3.0, 6.5), 0.8,
     ),
-    Style(
+    Style(  # bathroom
         [*[kitchen.toilet] * 2, *[kitchen.washbasin] * 2, kitchen.bath, kitchen.machine, storage.cabinet,
          kitchen.towel_rail, fixtures.bin, storage.shelf],
         [seats.stool, fixtures.bin, fixtures.big_thing],
-        (2.0, 3.5, 2.2, 4.0),
-        0.85,
+        (2.0, 3.5, 2.2, 4.0), 0.85,
     ),
-    Style(
+    Style(  # lecture room
         [*_COMMON, seats.bench, storage.piano, fixtures.railing],
         [*[chair_rows] * 3, storage.table, fixtures.easel, seats.office_chair],
-        (4.5, 8.5, 4.5, 8.5),
-        0.5,
+        (4.5, 8.5, 4.5, 8.5), 0.5,
     ),
-    Style(
+    Style(  # one-room flat
         [*_COMMON, *[seats.bed] * 2, storage.bedside, storage.desk, fixtures.television, seats.sofa,
          kitchen.fridge],
         [seats.sofa, storage.low_table, seats.office_chair, *_ODD],
-        (3.2, 4.5, 4.0, 6.5),
-        0.8,
+        (3.2, 4.5, 4.0, 6.5), 0.8,
     ),
-    Style(
+    Style(  # corridor
         [fixtures.railing, seats.bench, storage.cabinet, fixtures.radiator, fixtures.column,
          fixtures.big_plant, storage.coat_hooks, fixtures.stairs, storage.shelf, fixtures.bin, fixtures.door,
          fixtures.bicycle],
         [fixtures.big_thing],
-        (1.5, 2.6, 5.0, 9.0),
-        0.5,
+        (1.5, 2.6, 5.0, 9.0), 0.5,
     ),
-    Style(
+    Style(  # lounge
         [*_COMMON, *[seats.sofa] * 2, *[seats.chair] * 2, seats.bench, fixtures.stairs, fixtures.fireplace],
         [seats.sofa, seats.sofa, storage.low_table, dining, chair_rows, *_ODD],
-        (4.0, 8.0, 4.0, 8.0),
-        0.7,
+        (4.0, 8.0, 4.0, 8.0), 0.7,
     ),
-    Style(
+    Style(  # storeroom
         [*_COMMON, *[storage.carton_stack] * 3, *[storage.shelf] * 3, *[fixtures.ladder] * 2,
          fixtures.bicycle, storage.rack_with_clothes, kitchen.machine],
         [fixtures.bicycle, fixtures.ladder, storage.table, fixtures.big_thing, *_ODD],
-        (2.5, 4.5, 2.5, 6.0),
-        0.9,
+        (2.5, 4.5, 2.5, 6.0), 0.9,
     ),
 ]
 # fmt: on
