@@ -55,7 +55,7 @@ def record(
     )
     T_world_camera = _around(rng, views or int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
     # Without something behind it the background would count as shadow of the projector.
-    things = Solids.join(things, balls([(0, 0, 0, *[2 * distance] * 3)]))
+    things = Solids.join(things, balls(0, 0, 0, *[2 * distance] * 3))
     depth = camera.depth(things, on_device(T_world_camera, device), generator)
     reach = distance + rng.uniform(0.6, 1.1)
     clouds = [camera.points(torch.where(image < reach, image, 0)) for image in depth]
@@ -97,7 +97,7 @@ def _on_table(rng: np.random.Generator) -> Solids:
         parts.append(thing.placed(stretched))
     things = _of_one_metre(Solids.join(*parts))
     low, wide = extent(things)[0][2], rng.uniform(0.4, 1.2)
-    return Solids.join(things, boxes([(-wide, -wide, low - 0.05, wide, wide, low)]))
+    return Solids.join(things, boxes(-wide, -wide, low - 0.05, wide, wide, low))
 
 
 def _thing(rng: np.random.Generator) -> Solids:
@@ -136,10 +136,10 @@ def primitive(rng: np.random.Generator) -> Solids:
     for _ in range(int(rng.integers(1, 5))):
         a, b, c = rng.uniform(0.15, 0.5, 3) * ([1, 1, 0.06] if rng.random() < 0.3 else [1, 1, 1])
         shapes: list[Callable[[], Solids]] = [
-            lambda a=a, b=b, c=c: boxes([(-a, -b, -c, a, b, c)]),
-            lambda a=a, b=b, c=c: balls([(0, 0, 0, a, b, c)]),
-            lambda a=a, c=c: rods([(a, 0, 0, -c, 0, 0, c)]),
-            lambda a=a, c=c: cones([(a, 0, 0, -c, 0, 0, c)]),
+            lambda a=a, b=b, c=c: boxes(-a, -b, -c, a, b, c),
+            lambda a=a, b=b, c=c: balls(0, 0, 0, a, b, c),
+            lambda a=a, c=c: rods(a, 0, 0, -c, 0, 0, c),
+            lambda a=a, c=c: cones(a, 0, 0, -c, 0, 0, c),
             lambda a=a, c=c: ring(a, -c, c, 20, 0.02, rng.uniform(0.7, 1.4)),
         ]
         parts.append(one_of(rng, shapes)().placed(se3(random_rotation(rng), rng.uniform(-0.3, 0.3, 3))))

@@ -72,64 +72,44 @@ class Solids:
         )
 
 
-def box(low: ArrayLike, high: ArrayLike) -> Solids:
-    """The boxes between pairs of corners (N, 3) or (3,), along the axes."""
-    return _between(_rows(low), _rows(high))
+# Each of these takes a table, or its columns as numbers and arrays (N,): `rods(0.1, x, y, 0, x, y, 2)`
 
 
-def ball(radius: ArrayLike, centre: ArrayLike, squash: ArrayLike = (1, 1, 1)) -> Solids:
-    """Balls of a radius each, or one for all, about centres (N, 3) or (3,); with `squash` ellipsoids."""
-    return _along_axes(Shape.BALL, _rows(radius, 1) * np.asarray(squash, float), _rows(centre))
+def boxes(*rows: ArrayLike) -> Solids:
+    """Boxes along the axes: the lower corner and the upper one (N, 6)."""
+    rows = _table(rows, 6)
+    low, high = rows[:, :3].copy(), rows[:, 3:].copy()
+    return _along_axes(Shape.BOX, (high - low) / 2, (low + high) / 2)
 
 
-def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
-    """Cylinders between the centres of their ends, (N, 3) or (3,) each."""
-    return _along(Shape.ROD, _rows(radius, 1), _rows(bottom), _rows(top))
-
-
-def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
-    """Cones from the centres of their bases to their tips, (N, 3) or (3,) each."""
-    return _along(Shape.CONE, _rows(radius, 1), _rows(bottom), _rows(tip))
-
-
-def stacked(*values: ArrayLike) -> np.ndarray:
-    """Rows (N, len(values)) for the four functions below, of numbers and arrays (N,)."""
-    rows = np.empty((np.broadcast(*values).size, len(values)))
-    for column, value in enumerate(values):
-        rows[:, column] = value
-    return rows
-
-
-def boxes(rows: ArrayLike) -> Solids:
-    """Boxes, one per row: the lower corner and the upper one (N, 6)."""
-    rows = _rows(rows, 6)
-    return _between(rows[:, :3].copy(), rows[:, 3:].copy())
-
-
-def balls(rows: ArrayLike) -> Solids:
-    """Ellipsoids along the axes, one per row: the centre and the three radii (N, 6)."""
-    rows = _rows(rows, 6)
+def balls(*rows: ArrayLike) -> Solids:
+    """Ellipsoids along the axes: the centre and the three radii (N, 6)."""
+    rows = _table(rows, 6)
     return _along_axes(Shape.BALL, rows[:, 3:], rows[:, :3])
 
 
-def rods(rows: ArrayLike) -> Solids:
-    """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
-    rows = _rows(rows, 7)
-    return _along(Shape.ROD, rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy())
+def rods(*rows: ArrayLike) -> Solids:
+    """Cylinders: the radius and the centres of both ends (N, 7)."""
+    return _along(Shape.ROD, _table(rows, 7))
 
 
-def cones(rows: ArrayLike) -> Solids:
-    """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
-    rows = _rows(rows, 7)
-    return _along(Shape.CONE, rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy())
+def cones(*rows: ArrayLike) -> Solids:
+    """Cones: the radius, the centre of the base and the tip (N, 7)."""
+    return _along(Shape.CONE, _table(rows, 7))
 
 
 # A scene makes hundreds of calls for a handful of solids each: their time is the overhead of NumPy's calls,
 # so these are few. Columns are copied first, as calls on a part of each row take four times as long.
 
 
-def _rows(values: ArrayLike, width: int = 3) -> np.ndarray:
-    return np.asarray(values, float).reshape(-1, width)
+def _table(rows: tuple[ArrayLike, ...], width: int) -> np.ndarray:
+    """The table (N, width) that is given, or is made of as many columns."""
+    if len(rows) == 1 or not any(isinstance(column, np.ndarray) for column in rows):
+        return np.asarray(rows[0] if len(rows) == 1 else rows, float).reshape(-1, width)
+    table = np.empty((np.broadcast(*rows).size, width))
+    for number, column in enumerate(rows):
+        table[:, number] = column
+    return table
 
 
 def _flat(shape: Shape, centre: np.ndarray) -> Solids:
@@ -145,11 +125,8 @@ def _along_axes(shape: Shape, size: np.ndarray, centre: np.ndarray) -> Solids:
     return solids
 
 
-def _between(low: np.ndarray, high: np.ndarray) -> Solids:
-    return _along_axes(Shape.BOX, (high - low) / 2, (low + high) / 2)
-
-
-def _along(shape: Shape, radius: np.ndarray, bottom: np.ndarray, top: np.ndarray) -> Solids:
+def _along(shape: Shape, rows: np.ndarray) -> Solids:
+    radius, bottom, top = rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy()
     half = (top - bottom) / 2
     axis = half / _length(half)
     across = _cross(axis, AXES.take(np.abs(axis).argmin(1), 0))

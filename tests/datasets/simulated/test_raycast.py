@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.solids import Solids, ball, box, cast, cone, rod
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cast, cones, rods
 from pcreg.geometry.se3 import random_rotation, se3
 
 
@@ -15,14 +15,14 @@ def first_meeting(solids, origin, direction, far=100.0):
 @pytest.mark.parametrize(
     ("solid", "distance", "cosine"),
     [
-        (box((4, -1, -1), (6, 1, 1)), 4, 1),
-        (ball(1, (5, 0, 0)), 4, 1),
-        (ball(1, (5, 0, 0), squash=(2, 1, 1)), 3, 1),
-        (ball(1, (5, 0.6, 0)), 5 - 0.8, 0.8),
-        (rod(1, (5, 0, -1), (5, 0, 1)), 4, 1),
-        (rod(1, (4, 0, 0), (6, 0, 0)), 4, 1),
-        (cone(1, (4, 0, 0), (6, 0, 0)), 4, 1),
-        (cone(1, (5, 0, -1), (5, 0, 1)), 4.5, 2 / 5**0.5),
+        (boxes(4, -1, -1, 6, 1, 1), 4, 1),
+        (balls(5, 0, 0, 1, 1, 1), 4, 1),
+        (balls(5, 0, 0, 2, 1, 1), 3, 1),
+        (balls(5, 0.6, 0, 1, 1, 1), 5 - 0.8, 0.8),
+        (rods(1, 5, 0, -1, 5, 0, 1), 4, 1),
+        (rods(1, 4, 0, 0, 6, 0, 0), 4, 1),
+        (cones(1, 4, 0, 0, 6, 0, 0), 4, 1),
+        (cones(1, 5, 0, -1, 5, 0, 1), 4.5, 2 / 5**0.5),
     ],
 )
 def test_a_ray_along_x_meets_each_shape_where_it_must(solid, distance, cosine):
@@ -31,14 +31,14 @@ def test_a_ray_along_x_meets_each_shape_where_it_must(solid, distance, cosine):
 
 
 def test_misses_and_what_is_too_far_or_behind_is_infinite():
-    wall = box((4, -1, -1), (6, 1, 1))
+    wall = boxes(4, -1, -1, 6, 1, 1)
     assert first_meeting(wall, (0, 0, 0), (0, 1, 0)) == (np.inf, 0, -1)
     assert first_meeting(wall, (0, 0, 0), (-1, 0, 0)) == (np.inf, 0, -1)
     assert first_meeting(wall, (0, 0, 0), (1, 0, 0), far=3.9) == (np.inf, 0, -1)
 
 
 def test_the_nearer_of_two_shapes_wins():
-    scene = Solids.join(box((6, -1, -1), (7, 1, 1)), ball(1, (4, 0, 0)), rod(0.5, (9, 0, -1), (9, 0, 1)))
+    scene = Solids.join(boxes(6, -1, -1, 7, 1, 1), balls(4, 0, 0, 1, 1, 1), rods(0.5, 9, 0, -1, 9, 0, 1))
     assert first_meeting(scene, (0, 0, 0), (1, 0, 0))[::2] == (pytest.approx(3, abs=1e-4), 1)
     assert first_meeting(scene, (20, 0, 0), (-1, 0, 0))[2] == 2
 
@@ -60,7 +60,7 @@ def test_moving_scene_and_rays_together_changes_nothing():
 
 
 def test_solids_that_are_absent_are_not_met():
-    walls = Solids.join(box([1, -5, -5], [1.1, 5, 5]), box([2, -5, -5], [2.1, 5, 5]))
+    walls = Solids.join(boxes(1, -5, -5, 1.1, 5, 5), boxes(2, -5, -5, 2.1, 5, 5))
     directions = torch.tensor([1.0, 0, 0]).expand(2, 3, 3)
     present = torch.tensor([[True, True], [False, True]])
     hits = cast(walls, torch.zeros(2, 1, 3), directions, far=10.0, present=present)
@@ -71,10 +71,10 @@ def test_solids_that_are_absent_are_not_met():
 
 def random_scene(rng, count):
     makers = [
-        lambda s: box(-s, s),
-        lambda s: ball(s[0], (0, 0, 0), s / s[0]),
-        lambda s: rod(s[0], (0, 0, 0), (0, 0.3, s[1])),
-        lambda s: cone(s[0], (0, 0, 0), (0, 0, s[1])),
+        lambda s: boxes(*-s, *s),
+        lambda s: balls(0, 0, 0, *s),
+        lambda s: rods(s[0], 0, 0, 0, 0, 0.3, s[1]),
+        lambda s: cones(s[0], 0, 0, 0, 0, 0, s[1]),
     ]
     places = [se3(random_rotation(rng), rng.uniform(-4, 4, 3)) for _ in range(count)]
     return Solids.join(*(makers[n % 4](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places)))

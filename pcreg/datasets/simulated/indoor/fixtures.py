@@ -9,14 +9,14 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import assembly, blob, clutter, lathe, plant
 from pcreg.datasets.simulated.indoor.piece import Piece, between, one_of, pose, ring
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
 
 
 def radiator(rng: np.random.Generator) -> Piece:
     half, z0, z1 = between(rng, [0.25, 0.08, 0.45], [0.8, 0.15, 0.9])
     if rng.random() < 0.5:  # ribs
         x = np.arange(-half, half, rng.uniform(0.05, 0.1))
-        ribs = boxes(stacked(x, -0.13, z0, x + 0.045, -0.03, z1))
+        ribs = boxes(x, -0.13, z0, x + 0.045, -0.03, z1)
     else:
         ribs = boxes([(-half, -0.12, z0, half, -0.08, z1), (-half, -0.07, z0, half, -0.03, z1)])
     end, low = half + 0.03, z0 + 0.05
@@ -59,18 +59,18 @@ def curtain(rng: np.random.Generator) -> Piece:
     x = np.arange(-half, half, fold)
     out = rng.normal(0, 0.015, len(x)) - 0.09 + np.where(np.arange(len(x)) % 2, 0.5, -0.5) * fold * 0.5
     sway = rng.normal(0, 0.02, len(x))
-    sheets = rods(stacked(1.0, x, out, low, x + sway, out, top))
+    sheets = rods(1.0, x, out, low, x + sway, out, top)
     # Unit radius so far; flatten each across and along the wall.
     linear = sheets.T_world_unit.copy()
     linear[:, :3, :2] *= [fold * 0.75]
     folds = Solids(sheets.shape, linear).uneven(0.012)
-    return Piece(Solids.join(folds, rods([(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)])))
+    return Piece(Solids.join(folds, rods(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)))
 
 
 def blinds(rng: np.random.Generator) -> Piece:
     half, top, low = between(rng, [0.3, 1.9, 0.8], [0.8, 2.2, 1.4])
     z = np.arange(low, top, rng.uniform(0.035, 0.06))
-    slat, tilt = boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)]), rng.uniform(10, 60)
+    slat, tilt = boxes(-half, -0.02, -0.002, half, 0.02, 0.002), rng.uniform(10, 60)
     return Piece(slat.copies(np.stack([pose(0, -0.04, a, 0, 0, tilt) for a in z])))
 
 
@@ -91,7 +91,7 @@ def column(rng: np.random.Generator) -> Piece:
     """A chimney breast, a pilaster, a round column."""
     half, d = between(rng, [0.12, 0.1], [0.5, 0.4])
     if rng.random() < 0.3:
-        return Piece(rods([(half * 0.6, 0, -half * 0.6, 0, 0, -half * 0.6, 3.2)]))
+        return Piece(rods(half * 0.6, 0, -half * 0.6, 0, 0, -half * 0.6, 3.2))
     return Piece(boxes([(-half, -d, 0, half, 0, 3.2), (-half - 0.015, -d - 0.015, 0, half + 0.015, 0, 0.09)]))
 
 
@@ -141,27 +141,27 @@ def stairs(rng: np.random.Generator) -> Piece:
     x = (np.arange(count) - count / 2) * run
     z = np.arange(1, count + 1) * rise
 
-    steps = boxes(stacked(x, -wide, np.maximum(z - 2 * rise, 0), x + run, 0, z))
-    posts = rods(stacked(0.012, x + run / 2, -wide, z, x + run / 2, -wide, z + 0.9))
-    rail = rods([(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)])
+    steps = boxes(x, -wide, np.maximum(z - 2 * rise, 0), x + run, 0, z)
+    posts = rods(0.012, x + run / 2, -wide, z, x + run / 2, -wide, z + 0.9)
+    rail = rods(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)
     return Piece(Solids.join(steps, posts, rail))
 
 
 def railing(rng: np.random.Generator) -> Piece:
     half = rng.uniform(0.5, 1.4)
     x = np.arange(-half, half, rng.uniform(0.08, 0.16))
-    bars = rods(stacked(0.009, x, -0.5, 0.08, x, -0.5, 0.95))
+    bars = rods(0.009, x, -0.5, 0.08, x, -0.5, 0.95)
     rails = rods([(0.022, -half, -0.5, z, half, -0.5, z) for z in (0.08, 0.95)])
     return Piece(Solids.join(bars, rails))
 
 
 def bin(rng: np.random.Generator) -> Piece:
     r, h = between(rng, [0.1, 0.22], [0.2, 0.65])
-    parts = [ring(r, 0, h, 16, 0.006, rng.uniform(1, 1.3)), rods([(r * 0.98, 0, 0, 0, 0, 0, 0.02)])]
+    parts = [ring(r, 0, h, 16, 0.006, rng.uniform(1, 1.3)), rods(r * 0.98, 0, 0, 0, 0, 0, 0.02)]
     if rng.random() < 0.5:
         parts.append(blob(rng).placed(pose(z=h * 0.6)))
     elif rng.random() < 0.5:
-        parts.append(balls([(0, 0, h, r * 1.1, r * 1.1, r * rng.uniform(0.2, 0.6))]))
+        parts.append(balls(0, 0, h, r * 1.1, r * 1.1, r * rng.uniform(0.2, 0.6)))
     return Piece(Solids.join(*parts))
 
 
@@ -187,7 +187,7 @@ def easel(rng: np.random.Generator) -> Piece:
     angles = np.arange(3) * 2 * np.pi / 3 + rng.uniform(0, 2)
     legs = rods([(0.012, spread * np.cos(a), spread * np.sin(a), 0, 0, 0, h * 0.9) for a in angles])
     top = (
-        boxes([(-0.3, -0.01, 0, 0.3, 0.01, 0.45)]).placed(pose(0, 0, h * 0.75, 0, 0, -15))
+        boxes(-0.3, -0.01, 0, 0.3, 0.01, 0.45).placed(pose(0, 0, h * 0.75, 0, 0, -15))
         if rng.random() < 0.5
         else clutter(rng, 0.2).placed(pose(z=h * 0.9))
     )
@@ -219,7 +219,7 @@ def bicycle(rng: np.random.Generator) -> Piece:
     tubes = (back, crank), (crank, head), (seat, crank), (seat, head), (back, seat), (head, (0.5, 0, r))
     rows += [(0.016, *a, *b) for a, b in tubes]
     rows += [(0.012, 0.32, -0.25, 1.0, 0.32, 0.25, 1.0), (0.012, *head, 0.32, 0, 1.0)]
-    saddle = balls([(-0.22, 0, 0.95, 0.13, 0.07, 0.04)])
+    saddle = balls(-0.22, 0, 0.95, 0.13, 0.07, 0.04)
     return Piece(Solids.join(rods(rows), saddle).placed(pose(0, -0.3, 0, 0, 0, rng.uniform(-8, 0))))
 
 
@@ -236,13 +236,13 @@ def figure(rng: np.random.Generator) -> Piece:
 def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
     """A lamp under the ceiling: hanging, or flat."""
     if rng.random() < 0.5:
-        return boxes([(-0.6, -0.12, ceiling - 0.08, 0.6, 0.12, ceiling)])
+        return boxes(-0.6, -0.12, ceiling - 0.08, 0.6, 0.12, ceiling)
     drop, r = between(rng, [0.3, 0.1], [0.9, 0.3])
-    cord = rods([(0.008, 0, 0, ceiling - drop, 0, 0, ceiling)])
+    cord = rods(0.008, 0, 0, ceiling - drop, 0, 0, ceiling)
     shade = (
-        balls([(0, 0, ceiling - drop, r, r, r * 0.7)])
+        balls(0, 0, ceiling - drop, r, r, r * 0.7)
         if rng.random() < 0.5
-        else cones([(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1)])
+        else cones(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1)
     )
     return Solids.join(cord, shade)
 

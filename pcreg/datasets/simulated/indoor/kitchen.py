@@ -30,14 +30,14 @@ def counter(rng: np.random.Generator) -> Piece:
             for x in (-0.14, 0.14)
             for y in (-0.13, 0.13)
         ]
-        parts += [rods(hobs), boxes([(at - 0.28, -d - 0.01, 0.3, at + 0.28, -d + 0.03, h - 0.12)])]
-        parts.append(rods([(0.01, at - 0.22, -d - 0.05, h - 0.17, at + 0.22, -d - 0.05, h - 0.17)]))
+        parts += [rods(hobs), boxes(at - 0.28, -d - 0.01, 0.3, at + 0.28, -d + 0.03, h - 0.12)]
+        parts.append(rods(0.01, at - 0.22, -d - 0.05, h - 0.17, at + 0.22, -d - 0.05, h - 0.17))
     if rng.random() < 0.4:
         body.append((-half, -0.02, h, half, 0, h + rng.uniform(0.05, 0.6)))  # tiles
     parts.append(boxes(body))
     if rng.random() < 0.65:
         z0, z1, deep = h + rng.uniform(0.45, 0.6), rng.uniform(1.9, 2.3), rng.uniform(0.3, 0.38)
-        parts.append(boxes([(-half, -deep, z0, half, 0, z1)]))
+        parts.append(boxes(-half, -deep, z0, half, 0, z1))
         parts.append(fronts(rng, -half, half, -deep, z0, z1, columns, 1))
     tops = [(-half, -d, at - 0.3 if kind == 0 else half, 0, h)]
     if kind == 0:
@@ -66,10 +66,10 @@ def machine(rng: np.random.Generator) -> Piece:
     body.append((-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02))
     parts = [boxes(body)]
     if rng.random() < 0.6:
-        parts.append(rods([(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45)]))
-        parts.append(balls([(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13)]))
+        parts.append(rods(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45))
+        parts.append(balls(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13))
     else:
-        parts.append(rods([(0.012, -half * 0.8, -d - 0.05, h - 0.18, half * 0.8, -d - 0.05, h - 0.18)]))
+        parts.append(rods(0.012, -half * 0.8, -d - 0.05, h - 0.18, half * 0.8, -d - 0.05, h - 0.18))
     return Piece(Solids.join(*parts), [(-half, -d, half, 0, h)])
 
 
@@ -89,7 +89,7 @@ def tap(rng: np.random.Generator) -> Solids:
     h, arm = between(rng, [0.1, 0.1], [0.32, 0.22])
     rows = [(0.014, 0, 0, 0, 0, 0, h), (0.012, 0, 0, h, 0, -arm, h)]
     rows += [(0.012, 0, -arm, h, 0, -arm, h - 0.05), (0.025, 0, 0, 0, 0, 0, 0.04)]
-    return Solids.join(rods(rows), balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]))
+    return Solids.join(rods(rows), balls(0.05, 0, 0.05, 0.04, 0.012, 0.012))
 
 
 def toilet(rng: np.random.Generator) -> Piece:
@@ -98,7 +98,7 @@ def toilet(rng: np.random.Generator) -> Piece:
     top = h + rng.uniform(0.3, 0.42)
     parts.append(boxes([(-0.12, -0.45, 0, 0.12, -0.1, h * 0.6), (-0.2, -0.19, h - 0.02, 0.2, -0.02, top)]))
     seat = ring(0.17, 0, 0.03, 16, 0.06).placed(pose(0, -0.42, h + 0.02) @ np.diag([1, 1.35, 1, 1]))
-    lid = balls([(0, 0, 0.22, 0.19, 0.02, 0.24)]).placed(pose(0, -0.2, h + 0.04, 0, 0, one_of(rng, [-4, 78])))
+    lid = balls(0, 0, 0.22, 0.19, 0.02, 0.24).placed(pose(0, -0.2, h + 0.04, 0, 0, one_of(rng, [-4, 78])))
     return Piece(Solids.join(*parts, seat, lid), [(-0.18, -0.18, 0.18, -0.03, h + 0.4)])
 
 
@@ -113,11 +113,11 @@ def washbasin(rng: np.random.Generator) -> Piece:
     ]
     parts = [boxes(rim), tap(rng).placed(pose(0, -0.07, h))]
     if rng.random() < 0.5:
-        parts.append(rods([(0.09, 0, -d * 0.4, 0, 0, -d * 0.4, h - 0.1)]))
+        parts.append(rods(0.09, 0, -d * 0.4, 0, 0, -d * 0.4, h - 0.1))
     else:
-        parts.append(boxes([(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14)]))
+        parts.append(boxes(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14))
         parts.append(fronts(rng, -half * 0.9, half * 0.9, -d * 0.9, 0.17, h - 0.16, 2, 1))
-    parts.append(boxes([(-half * 0.8, -0.03, h + 0.25, half * 0.8, 0, h + rng.uniform(0.7, 1.1))]))
+    parts.append(boxes(-half * 0.8, -0.03, h + 0.25, half * 0.8, 0, h + rng.uniform(0.7, 1.1)))
     for x in (-half + 0.08, half - 0.08):
         parts.append(clutter(rng, 0.15).placed(pose(x, -0.06, h)))
     return Piece(Solids.join(*parts))
@@ -134,8 +134,8 @@ def bath(rng: np.random.Generator) -> Piece:
         (-half, -d, 0, half, 0, 0.15),
     ]
     parts = [boxes(rows), tap(rng).placed(pose(-half + 0.06, -d / 2, h, -90))]
-    parts.append(rods([(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0)]))
-    parts.append(balls([(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03)]))
+    parts.append(rods(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0))
+    parts.append(balls(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03))
     return Piece(Solids.join(*parts), [(-half, -t, half, 0, h)])
 
 
@@ -143,5 +143,5 @@ def towel_rail(rng: np.random.Generator) -> Piece:
     half, z = between(rng, [0.2, 1.0], [0.35, 1.5])
     bars = [(0.01, -half, -0.07, a, half, -0.07, a) for a in z + np.arange(rng.integers(1, 7)) * 0.08]
     low, share = between(rng, [0.3, 0], [0.6, 0.9])
-    towel = boxes([(-half * 0.7, -0.1, z - low, half * share, -0.05, z + 0.02)])
+    towel = boxes(-half * 0.7, -0.1, z - low, half * share, -0.05, z + 0.02)
     return Piece(Solids.join(rods(bars), towel.uneven(0.012)))

@@ -78,7 +78,7 @@ def ring(
     wide = middle * np.tan(np.pi / count) * 1.03
     length = np.hypot(z1 - z0, radius * (flare - 1))
     lean = np.degrees(np.arctan2(radius * (flare - 1), z1 - z0))
-    slat = boxes([(-thickness / 2, -wide, -length / 2, thickness / 2, wide, length / 2)])
+    slat = boxes(-thickness / 2, -wide, -length / 2, thickness / 2, wide, length / 2)
     return slat.copies(_turns(count) @ pose(middle, 0, (z0 + z1) / 2, 0, lean))
 
 

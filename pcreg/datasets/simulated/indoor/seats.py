@@ -18,13 +18,13 @@ def chair(rng: np.random.Generator) -> Piece:
     ]
     posts = [(leg, x, d * 0.9, seat, x, d * 0.9 + 0.07, top) for x in (-w * 0.9, w * 0.9)]
     parts = [rods(legs + posts) if rng.random() < 0.6 else _square(legs + posts)]
-    parts.append(boxes([(-w, -d, seat - 0.025, w, d, seat)]))
+    parts.append(boxes(-w, -d, seat - 0.025, w, d, seat))
     if rng.random() < 0.5:
-        parts.append(balls([(0, 0, seat, w, d, rng.uniform(0.02, 0.05))]).uneven(0.004))
+        parts.append(balls(0, 0, seat, w, d, rng.uniform(0.02, 0.05)).uneven(0.004))
     style = rng.integers(3)
     lean = np.degrees(np.arctan2(-0.07, top - seat))
     if style == 0:
-        back = boxes([(-w, -0.012, (top - seat) * rng.uniform(0.1, 0.5), w, 0.012, top - seat)])
+        back = boxes(-w, -0.012, (top - seat) * rng.uniform(0.1, 0.5), w, 0.012, top - seat)
     elif style == 1:
         slats = np.linspace(-w * 0.7, w * 0.7, rng.integers(3, 7))
         back = boxes([(x - 0.015, -0.01, 0, x + 0.015, 0.01, top - seat) for x in slats])
@@ -45,12 +45,12 @@ def office_chair(rng: np.random.Generator) -> Piece:
     spokes = [(0.022, 0, 0, 0.12, *foot, 0.07) for foot in feet]
     castors = balls([(*foot, 0.03, 0.03, 0.03, 0.03) for foot in feet])
     cushion = Solids.join(
-        balls([(0, 0, seat, w * 1.1, w * 1.1, 0.06)]),
-        boxes([(-w * 0.85, -w * 0.85, seat - 0.04, w * 0.85, w * 0.85, seat + 0.03)]),
+        balls(0, 0, seat, w * 1.1, w * 1.1, 0.06),
+        boxes(-w * 0.85, -w * 0.85, seat - 0.04, w * 0.85, w * 0.85, seat + 0.03),
     )
     tall = rng.uniform(0.2, 0.36)
     back = Solids.join(
-        balls([(0, 0, tall, w, 0.06, tall)]), boxes([(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)])
+        balls(0, 0, tall, w, 0.06, tall), boxes(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)
     )
     posts = [(0.03, 0, 0, 0.1, 0, 0, seat), (0.02, 0, 0.2, seat - 0.05, 0, w + 0.04, seat + 0.2)]
     back = back.placed(pose(0, w, seat + 0.05, 0, 0, rng.uniform(-18, -4))).uneven(0.006)
@@ -109,7 +109,7 @@ def bed(rng: np.random.Generator) -> Piece:
     w, d, top = between(rng, [0.45, 1.9, 0.4], [0.95, 2.1, 0.65])
     head = rng.uniform(0.7, 1.2)
     parts = [boxes([(-w, -d, 0.1, w, 0, top - 0.2), (-w, -0.06, 0, w, 0, head)])]
-    parts.append(boxes([(-w + 0.02, -d + 0.02, top - 0.2, w - 0.02, -0.06, top)]).uneven(0.012))
+    parts.append(boxes(-w + 0.02, -d + 0.02, top - 0.2, w - 0.02, -0.06, top).uneven(0.012))
     count = 1 if w < 0.6 else 2
     soft = []
     for n in range(count * rng.integers(1, 3)):
@@ -121,9 +121,9 @@ def bed(rng: np.random.Generator) -> Piece:
     drawn = [between(rng, [-w, -d, -0.02, 0, -8, -8], [w, -0.8, 0.03, 180, 8, 8]) for _ in range(fold)]
     place = np.stack([pose(x, y, top + z, *angles) for x, y, z, *angles in drawn])
     radii = rng.uniform([0.15, 0.06, 0.03], [0.6, 0.3, 0.1], (fold, 3))
-    soft.append(balls(np.c_[np.zeros((fold, 3)), radii]).placed(place))
+    soft.append(balls(0, 0, 0, *radii.T).placed(place))
     hang = rng.uniform(0.1, 0.35)
-    soft.append(boxes([(-w - 0.03, -d - 0.03, top - hang, w + 0.03, -rng.uniform(0.6, 1.2), top + 0.04)]))
+    soft.append(boxes(-w - 0.03, -d - 0.03, top - hang, w + 0.03, -rng.uniform(0.6, 1.2), top + 0.04))
     parts.append(Solids.join(*soft).uneven(rng.uniform(0.012, 0.03)))
     return Piece(Solids.join(*parts), [(-w, -d, w, -0.8, top + 0.05)])
 
@@ -147,8 +147,8 @@ def _pad(x: float, y: float, z: float) -> Solids:
     rims = [(edge, -x, s * y, 0, x, s * y, 0) for s in (-1, 1)]
     rims += [(edge, s * x, -y, 0, s * x, y, 0) for s in (-1, 1)]
     return Solids.join(
-        boxes([(-x, -y, -edge, x, y, edge)]),
-        balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)]),
+        boxes(-x, -y, -edge, x, y, edge),
+        balls(0, 0, 0, x * 1.1, y * 1.1, z * 1.25),
         rods(rims).placed(np.diag([0.9, 0.9, 1, 1])),
     )
 

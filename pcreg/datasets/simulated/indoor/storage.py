@@ -6,7 +6,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter, keyboard, monitor
 from pcreg.datasets.simulated.indoor.piece import Piece, between, pose
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods, stacked
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 
 def table(rng: np.random.Generator) -> Piece:
@@ -25,7 +25,7 @@ def low_table(rng: np.random.Generator) -> Piece:
     tops = [(-w, -d, w, d, h)]
     body = [_on_legs(rng, w, d, h, thick)]
     if rng.random() < 0.5:
-        body.append(boxes([(-w * 0.9, -d * 0.9, 0.12, w * 0.9, d * 0.9, 0.14)]))
+        body.append(boxes(-w * 0.9, -d * 0.9, 0.12, w * 0.9, d * 0.9, 0.14))
         tops.append((-w * 0.9, -d * 0.9, w * 0.9, d * 0.9, 0.14))
     return Piece(Solids.join(*body), tops)
 
@@ -52,7 +52,7 @@ def bedside(rng: np.random.Generator) -> Piece:
     w, d, h = between(rng, [0.18, 0.3, 0.4], [0.28, 0.45, 0.65])
     rows = [(-w, -d, 0.1, w, 0, h), (-w + 0.02, -d - 0.015, 0.14, w - 0.02, -d, h - 0.04)]
     legs = [(0.015, x, y, 0, x, y, 0.1) for x in (-w * 0.8, w * 0.8) for y in (-d * 0.9, -0.05)]
-    knob = balls([(0, -d - 0.03, h * 0.6, 0.015, 0.02, 0.015)])
+    knob = balls(0, -d - 0.03, h * 0.6, 0.015, 0.02, 0.015)
     return Piece(Solids.join(boxes(rows), rods(legs), knob), [(-w, -d, w, 0, h)])
 
 
@@ -109,7 +109,7 @@ def wall_shelf(rng: np.random.Generator) -> Piece:
     half, d = between(rng, [0.25, 0.15], [0.7, 0.3])
     parts = []
     for z in (rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38).tolist():
-        parts.append(boxes([(-half, -d, z - 0.025, half, 0, z)]))
+        parts.append(boxes(-half, -d, z - 0.025, half, 0, z))
         parts.append(_filled(rng, -half, half, d, z, z + 0.33))
     return Piece(Solids.join(*parts))
 
@@ -140,7 +140,7 @@ def fronts(
         for low, high in pairwise(z):
             low, high = low + gap, high - gap
             if upright and rng.random() < 0.06:
-                leaf = boxes([(0, -thick, low, b - a, 0, high)])
+                leaf = boxes(0, -thick, low, b - a, 0, high)
                 ajar.append(leaf.placed(pose(a, y, 0, -rng.uniform(10, 100))))
                 continue
             doors.append((a, y - thick, low, b, y, high))
@@ -152,9 +152,9 @@ def fronts(
             dx, dz = (0, size) if upright else (size, 0)
             if kind == 0:
                 out = y - thick - 0.03
-                grips.append(rods([(0.007, at[0] - dx, out, at[1] - dz, at[0] + dx, out, at[1] + dz)]))
+                grips.append(rods(0.007, at[0] - dx, out, at[1] - dz, at[0] + dx, out, at[1] + dz))
             elif kind != 2:
-                grips.append(balls([(at[0], y - thick - 0.015, at[1], 0.016, 0.018, 0.016)]))
+                grips.append(balls(at[0], y - thick - 0.015, at[1], 0.016, 0.018, 0.016))
     return Solids.join(boxes(doors), boxes(panels), *grips, *ajar)
 
 
@@ -170,7 +170,7 @@ def rack_with_clothes(rng: np.random.Generator) -> Piece:
 
 def coat_hooks(rng: np.random.Generator) -> Piece:
     half, z = between(rng, [0.2, 1.5], [0.6, 1.8])
-    board = boxes([(-half, -0.02, z - 0.05, half, 0, z + 0.05)])
+    board = boxes(-half, -0.02, z - 0.05, half, 0, z + 0.05)
     hung = garments(rng, rng.integers(1, 6), half, z).placed(pose(y=-0.12))
     return Piece(Solids.join(board, hung))
 
@@ -213,10 +213,10 @@ def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float,
         count = int(right.searchsorted(x0 + (x1 - x0) * rng.uniform(0.5, 1.0)))
         deep = rng.normal(d * 0.7, 0.03, count).clip(0.1, d)
         tall = np.minimum(rng.normal(rng.uniform(0.2, 0.3), 0.03, count), room - 0.01)
-        rows = stacked(right[:count] - thick[:count] + 0.002, -deep, z0, right[:count], -0.01, z0 + tall)
-        return boxes(rows)
+        right, left = right[:count], right[:count] - thick[:count] + 0.002
+        return boxes(left, -deep, z0, right, -0.01, z0 + tall)
     if kind < 0.6:
-        return boxes([(x0 + 0.02, -d * 0.95, z0, x1 - 0.02, -0.02, z0 + room * rng.uniform(0.5, 0.9))])
+        return boxes(x0 + 0.02, -d * 0.95, z0, x1 - 0.02, -0.02, z0 + room * rng.uniform(0.5, 0.9))
     count = 1 + rng.poisson((x1 - x0) * 4)
     xs = (np.linspace(x0, x1, count + 2)[1:-1] + rng.normal(0, 0.02, count)).tolist()
     return Solids.join(

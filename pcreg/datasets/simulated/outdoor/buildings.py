@@ -7,7 +7,7 @@ dozen boxes.
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.site import Things
-from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod, rods, stacked
+from pcreg.datasets.simulated.solids import Solids, boxes, cones, rods
 from pcreg.geometry.se3 import se3
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
@@ -23,37 +23,36 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     # Bands of wall between the storeys.
     low = np.concatenate([[-DEEP], floors - lintel, [height - lintel]])
     high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height), [height]])
-    walls = [stacked(-half, 0, low, half, depth, high)]
+    walls = [boxes(-half, 0, low, half, depth, high)]
     pier = rng.uniform(0.25, 0.6)
     gap = rng.uniform(1.5, 3.5)
     x = _spread(width, gap)
     for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
-        walls.append(stacked(x - pier, y0, -DEEP, x + pier, y1, height))
+        walls.append(boxes(x - pier, y0, -DEEP, x + pier, y1, height))
     y = _spread(depth, gap * 1.3) + depth / 2
     blank = rng.random() < 0.5
     for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
         if blank:
-            walls.append(stacked(x0, 0, -DEEP, x1, depth, height))
+            walls.append(boxes(x0, 0, -DEEP, x1, depth, height))
         else:
-            walls.append(stacked(x0, y - pier, -DEEP, x1, y + pier, height))
+            walls.append(boxes(x0, y - pier, -DEEP, x1, y + pier, height))
     cornice, thick = rng.uniform([0.05, 0.2], [0.6, 0.6])
-    walls.append(stacked(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
+    walls.append(boxes(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
     if rng.random() < 0.5 and len(floors):  # balconies
         x = rng.permutation(x[:-1] + gap / 2)[: rng.integers(1, 5)]
         x, z = (grid.ravel() for grid in np.meshgrid(x, floors))
         balcony, wide = rng.uniform([0.6, 0.6], [1.4, 1.3])
-        walls.append(stacked(x - wide, -balcony, z - 0.15, x + wide, 0.1, z))
-        walls.append(stacked(x - wide, -balcony, z, x + wide, -balcony + 0.05, z + 1.0))
+        walls.append(boxes(x - wide, -balcony, z - 0.15, x + wide, 0.1, z))
+        walls.append(boxes(x - wide, -balcony, z, x + wide, -balcony + 0.05, z + 1.0))
     if rng.random() < 0.4:  # an awning or a canopy over the pavement
         x0, x1 = np.sort(rng.uniform(-half, half, 2))
-        walls.append(stacked(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
+        walls.append(boxes(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
     door = rng.uniform(-half + 1, half - 1)
     jambs = np.array([door - 1.0, door + 0.8])
-    walls.append(stacked(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
-    walls.append(stacked(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
-    core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
-    solids = Solids.join(boxes(np.concatenate(walls)), _roof(rng, width, depth, height))
-    return Things.of(solids, glass=core)
+    walls.append(boxes(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
+    walls.append(boxes(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
+    core = boxes(-half + recess, recess, -DEEP, half - recess, depth - recess, height)
+    return Things.of(*walls, _roof(rng, width, depth, height), glass=core)
 
 
 def house(rng: np.random.Generator, _width: float) -> Things:
@@ -63,18 +62,18 @@ def house(rng: np.random.Generator, _width: float) -> Things:
     recess, pier = rng.uniform([0.1, 0.6], [0.2, 1.2])
     x = _spread(width, rng.uniform(2.5, 4))
     walls = [
-        boxes(stacked(x - pier, 0, -DEEP, x + pier, 0.3, height)),
-        box([[-width / 2, 0, -DEEP], [-width / 2, 0, 2.2]], [[width / 2, 0.3, 0.9], [width / 2, 0.3, 3.0]]),
-        box([-width / 2, recess, -DEEP], [width / 2, depth, height]),
+        boxes(x - pier, 0, -DEEP, x + pier, 0.3, height),
+        boxes([(-width / 2, 0, -DEEP, width / 2, 0.3, 0.9), (-width / 2, 0, 2.2, width / 2, 0.3, 3.0)]),
+        boxes(-width / 2, recess, -DEEP, width / 2, depth, height),
         _gable(width + 0.8, depth + 0.8, height, rng.uniform(0.5, 1.0), -0.4),
-        box([width * 0.2, depth * 0.3, height], [width * 0.2 + 0.7, depth * 0.3 + 0.7, height + 0.6 * depth]),
+        boxes(width * 0.2, depth * 0.3, height, width * 0.2 + 0.7, depth * 0.3 + 0.7, height + 0.6 * depth),
     ]
     if rng.random() < 0.5:
         side = rng.choice([-1, 1]) * (width / 2 + 1.6)
-        walls.append(box([side - 1.7, 1, -DEEP], [side + 1.7, 7, 2.7]))
+        walls.append(boxes(side - 1.7, 1, -DEEP, side + 1.7, 7, 2.7))
     if rng.random() < 0.5:
         at = rng.uniform(-width / 4, width / 4)
-        walls.append(box([at - 1.3, -1.6, 2.3], [at + 1.3, 0, 2.5]))
+        walls.append(boxes(at - 1.3, -1.6, 2.3, at + 1.3, 0, 2.5))
         walls.append(rods([(0.08, x, -1.5, -0.5, x, -1.5, 2.4) for x in (at - 1.2, at + 1.2)]))
     return Things.of(*walls)
 
@@ -85,11 +84,11 @@ def shed(rng: np.random.Generator, _width: float) -> Things:
     x = _spread(width, rng.uniform(3, 7))
     gates = rng.choice(x[:-1], min(len(x) - 1, rng.integers(1, 4)), replace=False) + 1.5
     walls = [
-        box([-width / 2, 0.15, -DEEP], [width / 2, depth, height]),
-        boxes(stacked(x - 0.2, -0.1, -DEEP, x + 0.2, 0.2, height)),
-        box([-width / 2, -0.15, height - 0.6], [width / 2, 0.2, height]),
-        boxes(stacked(gates, -1.5, 4, gates + 3.5, 0.2, 4.2)),
-        boxes(stacked(gates - 0.2, -0.2, -1, gates, 0.2, 4)),
+        boxes(-width / 2, 0.15, -DEEP, width / 2, depth, height),
+        boxes(x - 0.2, -0.1, -DEEP, x + 0.2, 0.2, height),
+        boxes(-width / 2, -0.15, height - 0.6, width / 2, 0.2, height),
+        boxes(gates, -1.5, 4, gates + 3.5, 0.2, 4.2),
+        boxes(gates - 0.2, -0.2, -1, gates, 0.2, 4),
     ]
     if rng.random() < 0.5:
         walls.append(_gable(width, depth, height, 0.2, 0.0))
@@ -109,25 +108,25 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
 
 def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float) -> Solids:
     """Round or square columns at x, y (N,)."""
-    foot, top = stacked(x, y, low), stacked(x, y, high)
-    aside = half * np.array([1, 1, 0])
-    return rod(half, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
+    if rng.random() < 0.5:
+        return rods(half, x, y, low, x, y, high)
+    return boxes(x - half, y - half, low, x + half, y + half, high)
 
 
 def garden_wall(rng: np.random.Generator, length: float) -> Things:
     height = rng.uniform(0.6, 2.5)
     x = _spread(length, rng.uniform(2.5, 6))
     return Things.of(
-        box([-length / 2, -0.12, -1], [length / 2, 0.12, height]),
-        box([-length / 2, -0.17, height], [length / 2, 0.17, height + 0.08]),
-        boxes(stacked(x - 0.2, -0.2, -1, x + 0.2, 0.2, height + 0.25)),
+        boxes(-length / 2, -0.12, -1, length / 2, 0.12, height),
+        boxes(-length / 2, -0.17, height, length / 2, 0.17, height + 0.08),
+        boxes(x - 0.2, -0.2, -1, x + 0.2, 0.2, height + 0.25),
     )
 
 
 def tank(rng: np.random.Generator) -> Things:
     radius, height = rng.uniform([1, 3], [4, 9])
     return Things.of(
-        rod(radius, [0, 0, -1], [0, 0, height]), cone(radius, [0, 0, height], [0, 0, height + 0.4 * radius])
+        rods(radius, 0, 0, -1, 0, 0, height), cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
     )
 
 
@@ -140,7 +139,7 @@ def _roof(rng: np.random.Generator, width: float, depth: float, height: float) -
     if rng.random() < 0.6:
         return _gable(width, depth, height, rng.uniform(0.3, 0.9), 0.0)
     x, y = rng.uniform(-width / 4, width / 4), depth * rng.uniform(0.3, 0.7)
-    return box([x - 2, y - 1.5, height], [x + 2, y + 1.5, height + rng.uniform(1, 3)])
+    return boxes(x - 2, y - 1.5, height, x + 2, y + 1.5, height + rng.uniform(1, 3))
 
 
 def _gable(width: float, depth: float, height: float, steep: float, front: float) -> Solids:
@@ -148,6 +147,6 @@ def _gable(width: float, depth: float, height: float, steep: float, front: float
     slabs = []
     for y, slope in ((front, steep), (front + depth, -steep)):
         low, high = (0, depth / 2) if slope > 0 else (-depth / 2, 0)
-        slab = box([-width / 2, y + low, height - 0.1], [width / 2, y + high, height + 0.15])
+        slab = boxes(-width / 2, y + low, height - 0.1, width / 2, y + high, height + 0.15)
         slabs.append(slab.sheared(2, 1, slope, y))
     return Solids.join(*slabs)

@@ -7,7 +7,7 @@ import numpy as np
 from pcreg.datasets.simulated.outdoor import buildings, layout, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.site import Site, Things
-from pcreg.datasets.simulated.solids import box, boxes, stacked
+from pcreg.datasets.simulated.solids import boxes
 
 # Makers, and the largest number of each
 # fmt: off
@@ -125,21 +125,19 @@ def hall(rng: np.random.Generator) -> Site:
         if rng.random() < 0.5:
             wall = buildings.block(rng, 2 * along, 1.5, height)
         else:
-            wall = Things.of(box([-along, 0, -1], [along, 0.3, height]))
+            wall = Things.of(boxes(-along, 0, -1, along, 0.3, height))
         site.put(wall, edge.x, edge.y, edge.heading)
     gap = rng.uniform([3, 3], [9, 9])
     x, y = (np.arange(-h + g / 2, h, g) for h, g in zip(half, gap, strict=True))
     deep = rng.uniform(0.15, 0.8)
     beams = [
-        box([-half[0], -half[1], height], [half[0], half[1], height + 0.3]),
-        boxes(stacked(x - 0.15, -half[1], height - deep, x + 0.15, half[1], height)),
+        boxes(-half[0], -half[1], height, half[0], half[1], height + 0.3),
+        boxes(x - 0.15, -half[1], height - deep, x + 0.15, half[1], height),
     ]
     if rng.random() < 0.5:
-        beams.append(boxes(stacked(-half[0], y - 0.12, height - deep, half[0], y + 0.12, height)))
+        beams.append(boxes(-half[0], y - 0.12, height - deep, half[0], y + 0.12, height))
     lights = rng.uniform(-half, half, (10, 2))
-    beams.append(
-        boxes(stacked(*(lights.T - 0.3), height - deep - 0.3, *(lights.T + 0.3), height - deep - 0.2))
-    )
+    beams.append(boxes(*(lights.T - 0.3), height - deep - 0.3, *(lights.T + 0.3), height - deep - 0.2))
     site.put(Things.of(*beams))
     if rng.random() < 0.75:
         cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
@@ -151,8 +149,8 @@ def hall(rng: np.random.Generator) -> Site:
             level, gallery = rng.uniform([2.6, 1.5], [4.0, 5.0])
             rim = side * (half[1] - gallery)
             low, high = np.sort([side * half[1], rim])
-            site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])))
-            rail = box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])
+            site.put(Things.of(boxes(-half[0], low, level, half[0], high, level + 0.3)))
+            rail = boxes(-half[0], rim - 0.03, level, half[0], rim + 0.03, level + 1.2)
             site.put(Things.of(rail))
     contents = rng.integers(3)
     n = rng.integers(3, 30)

@@ -6,7 +6,7 @@ Copies are stretched by a few per cent, so that a handful of models makes a stre
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.site import Material, Things
-from pcreg.datasets.simulated.solids import Solids, ball, box, rod
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 from pcreg.geometry.se3 import se3
 
 
@@ -19,12 +19,12 @@ def car(rng: np.random.Generator) -> Things:
     paint = rng.choice([Material.MATT, Material.MATT, Material.DARK])
     front, rear = half - bonnet - 0.15, -half + boot + 0.05
     body = Solids.join(
-        box([-half, -wide, 0.28], [half, wide, 0.62]),
-        box([-half + 0.06, -wide + 0.02, 0.6], [half - 0.12, wide - 0.02, waist - 0.08]),
-        box([rear - 0.1, -wide + 0.04, waist - 0.1], [front + 0.25, wide - 0.04, waist]),
-        box([rear + 0.35, -wide + 0.16, roof - 0.06], [front - 0.6, wide - 0.16, roof]),
-        rod(0.14, [half - 0.1, -wide + 0.05, 0.5], [half - 0.1, wide - 0.05, 0.5]),
-        box([front - 0.35, -wide - 0.14, waist - 0.02], [front - 0.2, wide + 0.14, waist + 0.1]),
+        boxes(-half, -wide, 0.28, half, wide, 0.62),
+        boxes(-half + 0.06, -wide + 0.02, 0.6, half - 0.12, wide - 0.02, waist - 0.08),
+        boxes(rear - 0.1, -wide + 0.04, waist - 0.1, front + 0.25, wide - 0.04, waist),
+        boxes(rear + 0.35, -wide + 0.16, roof - 0.06, front - 0.6, wide - 0.16, roof),
+        rods(0.14, half - 0.1, -wide + 0.05, 0.5, half - 0.1, wide - 0.05, 0.5),
+        boxes(front - 0.35, -wide - 0.14, waist - 0.02, front - 0.2, wide + 0.14, waist + 0.1),
     )
     panes = _greenhouse(rear, front, waist, roof - 0.02, wide - 0.1)
     wheels = _wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09)
@@ -34,9 +34,9 @@ def car(rng: np.random.Generator) -> Things:
 def van(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([2.3, 0.92, 1.9], [3.0, 1.02, 2.7])
     body = Solids.join(
-        box([-half, -wide, 0.3], [half - 0.15, wide, 1.05]),
-        box([half - 0.2, -wide + 0.05, 0.3], [half, wide - 0.05, 0.85]),
-        box([-half, -wide + 0.04, 1.0], [half - 1.5, wide - 0.04, roof]),
+        boxes(-half, -wide, 0.3, half - 0.15, wide, 1.05),
+        boxes(half - 0.2, -wide + 0.05, 0.3, half, wide - 0.05, 0.85),
+        boxes(-half, -wide + 0.04, 1.0, half - 1.5, wide - 0.04, roof),
         _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
     )
     pane = _leaning(half - 1.2, half - 0.45, 1.0, roof - 0.1, wide - 0.1, -0.5)
@@ -46,48 +46,43 @@ def van(rng: np.random.Generator) -> Things:
 def truck(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([3.5, 1.15, 3.0], [7.5, 1.27, 4.0])
     body = Solids.join(
-        box([-half, -wide, 1.1], [half - 2.4, wide, roof]),
-        box([half - 2.0, -wide + 0.05, 0.4], [half, wide - 0.05, 2.2]),
-        box([-half, -0.4, 0.7], [half - 1.0, 0.4, 1.1]),
+        boxes(-half, -wide, 1.1, half - 2.4, wide, roof),
+        boxes(half - 2.0, -wide + 0.05, 0.4, half, wide - 0.05, 2.2),
+        boxes(-half, -0.4, 0.7, half - 1.0, 0.4, 1.1),
     )
-    cab = box([half - 2.0, -wide + 0.08, 2.2], [half - 0.08, wide - 0.08, rng.uniform(2.7, 3.3)])
+    cab = boxes(half - 2.0, -wide + 0.08, 2.2, half - 0.08, wide - 0.08, rng.uniform(2.7, 3.3))
     axles = [half - 1.0, *(-half + np.arange(rng.integers(1, 4)) * 1.3 + 1.0)]
     return Things.of(body, glass=cab, dark=_wheels(0.5, 0.15, axles, wide - 0.17))
 
 
 def bus(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([4.5, 1.2, 2.8], [9.0, 1.28, 3.4])
-    lower, upper = ([-half, -wide, 0.35], [half, wide, 1.2]), ([-half, -wide, roof - 0.5], [half, wide, roof])
-    panes = box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5])
+    body = boxes([(-half, -wide, 0.35, half, wide, 1.2), (-half, -wide, roof - 0.5, half, wide, roof)])
+    panes = boxes(-half + 0.03, -wide + 0.03, 1.2, half - 0.03, wide - 0.03, roof - 0.5)
     wheels = _wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15)
-    return Things.of(box(*lower), box(*upper), glass=panes, dark=wheels)
+    return Things.of(body, glass=panes, dark=wheels)
 
 
 def bicycle(rng: np.random.Generator) -> Things:
     frame = [(-0.5, 0, 0.35), (-0.1, 0, 0.3), (0.35, 0, 0.75), (-0.2, 0, 0.8), (0.5, 0, 0.35), (0.4, 0, 1.0)]
-    ends = np.array(
-        [[frame[a], frame[b]] for a, b in ((0, 1), (1, 2), (1, 3), (3, 2), (4, 5), (0, 3))], float
-    )
+    ends = (0, 1), (1, 2), (1, 3), (3, 2), (4, 5), (0, 3)
+    tubes = rods([(0.025, *frame[a], *frame[b]) for a, b in ends])
     lean = rng.uniform(-0.1, 0.1)
-    bar = rod(0.015, [0.38, -0.28, 1.0], [0.38, 0.28, 1.0])
-    wheels = rod(0.34, [[-0.5, -0.02, 0.35], [0.5, -0.02, 0.35]], [[-0.5, 0.02, 0.35], [0.5, 0.02, 0.35]])
-    seat = box([-0.3, -0.07, 0.86], [-0.08, 0.07, 0.92])
-    return Things.of(Solids.join(rod(0.025, ends[:, 0], ends[:, 1]), bar, wheels, seat).sheared(1, 2, lean))
+    bar = rods(0.015, 0.38, -0.28, 1.0, 0.38, 0.28, 1.0)
+    wheels = rods([(0.34, -0.5, -0.02, 0.35, -0.5, 0.02, 0.35), (0.34, 0.5, -0.02, 0.35, 0.5, 0.02, 0.35)])
+    seat = boxes(-0.3, -0.07, 0.86, -0.08, 0.07, 0.92)
+    return Things.of(Solids.join(tubes, bar, wheels, seat).sheared(1, 2, lean))
 
 
 def person(rng: np.random.Generator) -> Things:
     """Walking: one leg ahead of the other."""
     step = rng.uniform(0.0, 0.35)
-    feet = np.array([[step, 0.1, 0.0], [-step, -0.1, 0.0]])
-    hips = [[0.0, 0.09, 0.85], [0.0, -0.09, 0.85]]
     swing = rng.uniform(-0.25, 0.25)
-    hands = [[swing, 0.3, 0.85], [-swing, -0.3, 0.85]]
-    shoulders = [[0.0, 0.2, 1.4], [0.0, -0.2, 1.4]]
     return Things.of(
-        rod(0.085, feet, hips),
-        rod(0.055, hands, shoulders),
-        ball(1.0, [0, 0, 1.15], (0.15, 0.23, 0.36)),
-        ball(0.12, [0.02, 0, 1.63], (1, 0.9, 1.15)),
+        rods([(0.085, side * step, side * 0.1, 0, 0, side * 0.09, 0.85) for side in (1, -1)]),
+        rods([(0.055, side * swing, side * 0.3, 0.85, 0, side * 0.2, 1.4) for side in (1, -1)]),
+        balls(0, 0, 1.15, 0.15, 0.23, 0.36),
+        balls(0.02, 0, 1.63, 0.12, 0.12 * 0.9, 0.12 * 1.15),
     )
 
 
@@ -97,14 +92,13 @@ def cyclist(rng: np.random.Generator) -> Things:
 
 
 def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
-    middle = np.array([[at, side * y, radius] for at in x for side in (-1, 1)])
-    across = np.array([0, half, 0])
-    return rod(radius, middle - across, middle + across)
+    places = [(at, side * y) for at in x for side in (-1, 1)]
+    return rods([(radius, at, y - half, radius, at, y + half, radius) for at, y in places])
 
 
 def _leaning(x0: float, x1: float, z0: float, z1: float, wide: float, shift: float) -> Solids:
     """A box whose top is moved by `shift` along x."""
-    return box([x0, -wide, z0], [x1, wide, z1]).sheared(0, 2, shift / (z1 - z0), z0)
+    return boxes(x0, -wide, z0, x1, wide, z1).sheared(0, 2, shift / (z1 - z0), z0)
 
 
 def _greenhouse(rear: float, front: float, low: float, high: float, wide: float) -> Solids:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.site import Things
-from pcreg.datasets.simulated.solids import ball, box, rod
+from pcreg.datasets.simulated.solids import balls, boxes, rods
 
 
 def tree(rng: np.random.Generator) -> Things:
@@ -15,7 +15,7 @@ def bush(rng: np.random.Generator) -> Things:
     n = rng.integers(5, 12)
     radius = rng.uniform(0.2, 0.5, n)
     centre = rng.normal(0, 0.35, (n, 3)) * [1, 1, 0.6] + [0, 0, 0.55]
-    return Things.of(leaves=ball(radius, centre, (1, 1, 0.8)))
+    return Things.of(leaves=balls(*centre.T, radius, radius, radius * 0.8))
 
 
 def hedge(rng: np.random.Generator, length: float) -> Things:
@@ -23,9 +23,12 @@ def hedge(rng: np.random.Generator, length: float) -> Things:
     height, depth = rng.uniform([0.7, 0.3], [2.2, 0.6])
     ends = np.linspace(-length / 2, length / 2, max(2, int(length / rng.uniform(0.7, 1.5))) + 1)
     n = len(ends) - 1
-    low = np.stack([ends[:-1], -depth * rng.uniform(0.8, 1, n), np.full(n, -0.4)], 1)
-    high = np.stack([ends[1:], depth * rng.uniform(0.8, 1, n), height * rng.uniform(0.92, 1, n)], 1)
-    return Things.of(leaves=box(low, high))
+    front, back, top = (
+        -depth * rng.uniform(0.8, 1, n),
+        depth * rng.uniform(0.8, 1, n),
+        rng.uniform(0.92, 1, n),
+    )
+    return Things.of(leaves=boxes(ends[:-1], front, -0.4, ends[1:], back, height * top))
 
 
 def _broadleaf(rng: np.random.Generator) -> Things:
@@ -37,8 +40,8 @@ def _broadleaf(rng: np.random.Generator) -> Things:
     radius = wide * rng.uniform(0.14, 0.34, len(crown))
     trunk = _trunk(rng, height * rng.uniform(0.012, 0.025), stem)
     boughs = crown[: rng.integers(5, 9)]
-    leaves = ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3)))
-    return Things.of(trunk, rod(0.006 * height, [0, 0, stem * 0.9], boughs), leaves=leaves)
+    leaves = balls(*crown.T, *(radius * rng.uniform(0.6, 1, (len(crown), 3)).T))
+    return Things.of(trunk, rods(0.006 * height, 0, 0, stem * 0.9, *boughs.T), leaves=leaves)
 
 
 def _column(rng: np.random.Generator) -> Things:
@@ -47,8 +50,8 @@ def _column(rng: np.random.Generator) -> Things:
     z = np.linspace(height * 0.15, height * 0.97, n)
     angle = rng.uniform(0, 2 * np.pi, n)
     out = wide * 0.5 * np.sqrt(1 - (z / height) ** 2)
-    centre = np.stack([out * np.cos(angle), out * np.sin(angle), z], 1)
-    leaves = ball(wide * rng.uniform(0.35, 0.6, n), centre, (1, 1, 1.6))
+    radius = wide * rng.uniform(0.35, 0.6, n)
+    leaves = balls(out * np.cos(angle), out * np.sin(angle), z, radius, radius, 1.6 * radius)
     return Things.of(_trunk(rng, 0.014 * height, height * 0.6), leaves=leaves)
 
 
@@ -59,9 +62,9 @@ def _conifer(rng: np.random.Generator) -> Things:
     z = rng.uniform(0.1, 1, n)
     angle = rng.uniform(0, 2 * np.pi, n)
     out = wide * (1 - z) * rng.uniform(0.3, 0.8, n)
-    centre = np.stack([out * np.cos(angle), out * np.sin(angle), z * height], 1)
-    leaves = ball(0.12 * wide + 0.4 * wide * (1 - z), centre, (1, 1, 0.35))
-    return Things.of(rod(0.012 * height, [0, 0, -0.5], [0, 0, height]), leaves=leaves)
+    radius = 0.12 * wide + 0.4 * wide * (1 - z)
+    leaves = balls(out * np.cos(angle), out * np.sin(angle), z * height, radius, radius, 0.35 * radius)
+    return Things.of(rods(0.012 * height, 0, 0, -0.5, 0, 0, height), leaves=leaves)
 
 
 def _bare(rng: np.random.Generator) -> Things:
@@ -74,14 +77,14 @@ def _bare(rng: np.random.Generator) -> Things:
     twigs = boughs[rng.integers(0, 10, 30)] + rng.normal(0, 0.1 * height, (30, 3))
     return Things.of(
         _trunk(rng, 0.016 * height, stem),
-        rod(0.008 * height, [0, 0, stem * 0.9], boughs),
-        rod(0.004 * height, boughs[rng.integers(0, 10, 30)], twigs),
+        rods(0.008 * height, 0, 0, stem * 0.9, *boughs.T),
+        rods(0.004 * height, *boughs[rng.integers(0, 10, 30)].T, *twigs.T),
     )
 
 
 def _trunk(rng: np.random.Generator, radius: float, height: float):
     lean = rng.normal(0, 0.03, 2) * height
-    return rod(radius, [0, 0, -0.5], [*lean, height])
+    return rods(radius, 0, 0, -0.5, *lean, height)
 
 
 def _within(rng: np.random.Generator, n: int, inner: float) -> np.ndarray:

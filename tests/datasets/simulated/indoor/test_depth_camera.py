@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated.indoor.depth_camera import BASELINE, FOCAL, STEP, DepthCamera
-from pcreg.datasets.simulated.solids import Solids, box
+from pcreg.datasets.simulated.solids import Solids, boxes
 
 PERFECT = DepthCamera(noise=0.0, distortion=0.0, wander=0.0)
-WALL = box((-9, -9, 2), (9, 9, 2.1))  # two metres before a camera at the origin
+WALL = boxes(-9, -9, 2, 9, 9, 2.1)  # two metres before a camera at the origin
 
 
 def images(camera, solids, frames=1, seed=0):
@@ -45,14 +45,14 @@ def test_noise_grows_with_the_square_of_the_depth():
 
 
 def test_out_of_range_and_grazing_is_missing():
-    assert not images(PERFECT, box((-9, -9, 0.2), (9, 9, 0.3))).any()
-    assert not images(PERFECT, box((-9, -9, 5), (9, 9, 6))).any()
-    floor = box((-9, 0.05, -9), (9, 0.1, 9))  # five centimetres below the lens
+    assert not images(PERFECT, boxes(-9, -9, 0.2, 9, 9, 0.3)).any()
+    assert not images(PERFECT, boxes(-9, -9, 5, 9, 9, 6)).any()
+    floor = boxes(-9, 0.05, -9, 9, 0.1, 9)  # five centimetres below the lens
     assert (images(PERFECT, floor) > 0).float().mean() < 0.2
 
 
 def test_the_projector_casts_a_shadow_on_one_side():
-    board = box((-0.3, -9, 1), (0.3, 9, 1.02))
+    board = boxes(-0.3, -9, 1, 0.3, 9, 1.02)
     far = [image for image in seeds_that_see(PERFECT, Solids.join(board, WALL), 5) if (image > 1.5).any()]
     row = (far[0][0, 60] == 0).nonzero().squeeze(1)
     middle = (PERFECT.width - 1) / 2

@@ -11,12 +11,12 @@ from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import KINDS, outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Mover, Scene, Things
-from pcreg.datasets.simulated.solids import box
+from pcreg.datasets.simulated.solids import boxes
 from pcreg.kernels.raycast import Shape
 
 NOTHING_BELOW = np.full((2, 3), -100.0)
 FINE = SpinningLidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)
-NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
+NOTHING = Things.of(boxes([]))
 
 
 def scene(things: Things = NOTHING, movers: tuple[Mover, ...] = (), ground: Ground | None = None) -> Scene:
@@ -59,7 +59,7 @@ def test_slopes_waves_and_kerbs_are_met_where_their_height_says():
 
 
 def test_a_mover_has_moved_by_its_speed():
-    mover = Mover(Things.of(box([-1, -1, 0], [1, 1, 3])), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
+    mover = Mover(Things.of(boxes(-1, -1, 0, 1, 1, 3)), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
     clouds = sweeps(scene(movers=(mover,)), FINE, standing_still(3), NOTHING_BELOW, generator())
     middles = [cloud[(cloud[:, 1] > 6) & (cloud[:, 2] > -1.2)][:, 0].numpy() for cloud in clouds]
     for n, x in enumerate(middles):
@@ -68,7 +68,7 @@ def test_a_mover_has_moved_by_its_speed():
 
 
 def test_motion_is_removed_or_left_in_the_points():
-    wall = Things.of(box([10, -30, -1], [11, 30, 20]))
+    wall = Things.of(boxes(10, -30, -1, 11, 30, 20))
     fast = {"velocity": np.array([[2.0, 0, 0]])}
 
     def error(distortion: float) -> float:
@@ -84,7 +84,7 @@ def test_motion_is_removed_or_left_in_the_points():
 
 def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
     roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
-    walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
+    walls = Things.of(boxes(-30, -30, -5, 30, 30, 30))  # from within
     beams = SpinningLidar(
         (60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, min_return=1e-9
     )
