@@ -36,7 +36,7 @@ def record(
 ) -> Recording:
     """Recording `index`: scans of one object, or of a few on a table, from 10 to 16 viewpoints around it.
 
-    Scans of fewer than MIN_POINTS are left out. The same arguments on the same machine give the same clouds.
+    Scans of fewer than MIN_POINTS are left out.
     """
     rng, generator = random_of(seed, index, device)
     on_table = rng.random() < TABLE_SHARE

@@ -48,7 +48,7 @@ class Recording:
         return Recording(clouds, np.concatenate([part.T_world_cloud for part in parts]))
 
 
-# (seed, index, device) -> the recording of scene number `index`
+# (seed, index, device) -> the recording of scene number `index`, the same again on the same machine
 Recorder = Callable[[int, int, str], Recording]
 
 

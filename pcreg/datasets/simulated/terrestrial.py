@@ -32,10 +32,7 @@ SECONDS_BETWEEN_STATIONS = 240.0
 def record(
     seed: int, index: int, device: torch.device | str = "cpu", *, stations: int | None = None
 ) -> Recording:
-    """Recording `index`: scans of one scene from 4 to 8 stations.
-
-    The same arguments on the same machine give the same clouds.
-    """
+    """Recording `index`: scans of one scene from 4 to 8 stations."""
     rng, generator = random_of(seed, index, device)
     count = stations or int(rng.integers(STATIONS[0], STATIONS[1] + 1))
     rows, columns = int(rng.choice(ROWS)), int(rng.choice(COLUMNS))

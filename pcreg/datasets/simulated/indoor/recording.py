@@ -138,7 +138,7 @@ def record(
 
     Scenes of one `house` have the same furniture, each its own arrangement of it. Each fragment is fused from
     `frames` images, whose poses drift by up to `bend` metres from the first to the last; those of fewer than
-    MIN_POINTS are left out. The same arguments on the same machine give the same clouds.
+    MIN_POINTS are left out.
     """
     rng, generator = random_of(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
@@ -182,10 +182,7 @@ def record_by_two(
 def record_scans(
     seed: int, index: int, device: torch.device | str = "cpu", *, scans: int = 6, camera: DepthCamera = WIDE
 ) -> Recording:
-    """Recording `index` of single depth images from places some steps away, each of much of a room.
-
-    The same arguments on the same machine give the same clouds.
-    """
+    """Recording `index` of single depth images from places some steps away, each of much of a room."""
     rng, generator = random_of(seed, index, device)
     return _images(rng, generator, indoor_scene(rng), camera, scans)
 

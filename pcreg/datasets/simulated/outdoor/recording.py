@@ -58,8 +58,7 @@ def record(
 
     Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
     into a side street, some come back. The `kind` of scene is random if not given. If `again_sparse`, all
-    sweeps follow once more with every 2nd, 4th or 8th of the beams. The same arguments give the same clouds,
-    on `device`.
+    sweeps follow once more with every 2nd, 4th or 8th of the beams.
     """
     rng, generator = random_of(seed, index, device)
     scene = outdoor_scene(rng, kind)
