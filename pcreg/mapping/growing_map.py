@@ -41,7 +41,8 @@ MAX_PAIRS_PER_SCAN = 5
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 # Up to so many scans a pair counts as its confidence says. In simulated rooms that look alike the odds that
-# it is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with 2,000.
+# it is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with 2,000. With
+# more scans submaps decide after each round, not at the end alone: wrong pairs would join most scans.
 FEW_SCANS = 250
 DOUBTFUL = "of so many scans a pair needs more confidence, as many look alike"
 

@@ -20,7 +20,7 @@ import numpy as np
 from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
-from pcreg.mapping.growing_map import GrowingMap
+from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
 from pcreg.mapping.map import Map
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import OTHER_RUN, Work, examined_files, settings_of
@@ -41,9 +41,6 @@ log = logging.getLogger(__name__)
 # A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
 # sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
 FACING, MIN_FACING_SCANS = 0.95, 0.6
-# Scans from which on submaps decide after each round, not only at the end: wrong pairs would otherwise join
-# most of them into one graph, which takes minutes to solve
-MANY_SCANS = 500
 
 
 def register_all(
@@ -174,7 +171,7 @@ def run(
         if sequence:
             growing.follow()
         consolidation = Consolidation(growing, executor)
-        growing.register(executor, consolidation.cut if len(used) > MANY_SCANS else growing.solve)
+        growing.register(executor, consolidation.cut if len(used) > FEW_SCANS else growing.solve)
         consolidation.run()
     return growing.result(paths, errors)
 

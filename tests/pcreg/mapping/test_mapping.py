@@ -92,7 +92,7 @@ def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_pa
     cut, calls = Consolidation.cut, []
     for few in (0, 1):
         folder = shutil.copytree(out, tmp_path / str(few))
-        monkeypatch.setattr(mapping, "MANY_SCANS", 5 + few)  # six scans can be used
+        monkeypatch.setattr(mapping, "FEW_SCANS", 5 + few)  # six scans can be used
         with monkeypatch.context() as patched:
             patched.setattr(Consolidation, "cut", lambda self, few=few: calls.append(few) or cut(self))
             again = mapping.run(Registrar(voxel=VOXEL), paths_of(places[0]), folder, workers=0)
