@@ -34,9 +34,8 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
-# Settings of data that captions leave out: without effect on the figures, or by default
-UNNAMED = "_target_", "root", "cache", "workers", "record"
-UNALTERED = {"beams": 1, "moved": 0}
+UNNAMED = "_target_", "root", "cache", "workers", "record"  # settings of data that change no figure
+UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.

@@ -122,9 +122,8 @@ class Consolidation:
         for pair, found in joints.items():
             best, answer = max(found, key=lambda joint: joint[0].confidence)
             others = [motion for motion, _ in found if placement.contradicts(motion, best)]
-            if posterior([motion.confidence for motion in (best, *others)])[0] < growing.needed(
-                MIN_CONFIDENCE
-            ):
+            confidence = posterior([motion.confidence for motion in (best, *others)])[0]
+            if confidence < growing.needed(MIN_CONFIDENCE):
                 self.refused.append((best, answer))
                 continue
             for edge in edges[pair]:

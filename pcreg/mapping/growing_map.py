@@ -44,7 +44,7 @@ REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others betwe
 # it is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with 2,000. With
 # more scans submaps decide after each round, not at the end alone: wrong pairs would join most scans.
 FEW_SCANS = 250
-DOUBTFUL = "of so many scans a pair needs more confidence, as many look alike"
+DOUBTFUL = "among so many scans, some of which look alike, a pair needs more confidence"
 
 
 def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
@@ -70,9 +70,10 @@ class GrowingMap:
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def needed(self, confidence: float) -> float:
-        """The confidence of a pair of so many scans that is right as often as `confidence` of few scans.
+        """The confidence that a pair among all scans needs to be as reliable as `confidence` among few.
 
-        Pairs that overlap grow with the number of scans, pairs that look alike by chance with its square.
+        The number of pairs that overlap grows with the number of scans, that of pairs that look alike by
+        chance with its square.
         """
         odds = max(len(self.scans) / FEW_SCANS, 1.0) * confidence / (1 - confidence)
         return min(odds / (1 + odds), SURE_CONFIDENCE)

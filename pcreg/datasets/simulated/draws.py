@@ -1,4 +1,4 @@
-"""Random numbers: of NumPy for scenes and ways, of torch for rays and pixels, where these are."""
+"""Random numbers: NumPy's for scenes and paths; torch's, on their device, for rays and pixels."""
 
 import numpy as np
 import torch

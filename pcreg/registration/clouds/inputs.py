@@ -91,7 +91,10 @@ def _metres(unit: str, name: str) -> float:
 
 
 def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
-    """Return points (N, 3) float64, metres: of a file those that are finite, of anything else all rows."""
+    """Return points (N, 3) float64, metres: of a file those that are finite, of anything else all rows.
+
+    They are a copy: the caller may change an array before it is registered.
+    """
     metres = _metres(unit, name)
     if isinstance(cloud, str | Path):
         return metres * read_cloud(cloud, columns).points
