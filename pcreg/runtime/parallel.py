@@ -8,7 +8,7 @@ from functools import cache
 from threading import Lock
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
 MIN_POINTS_PER_THREAD = 2_000
 
@@ -69,6 +69,7 @@ class one_for_blas:
     def __enter__(self) -> None:
         with self._lock:
             if one_for_blas._inside == 0:
+                _let_any_thread_limit()
                 one_for_blas._limits = _blas().limit(limits=1)
             one_for_blas._inside += 1
 
@@ -76,7 +77,14 @@ class one_for_blas:
         with self._lock:
             one_for_blas._inside -= 1
             if one_for_blas._inside == 0:
+                _let_any_thread_limit()
                 one_for_blas._limits.restore_original_limits()
+                _let_any_thread_limit()
+
+
+def _let_any_thread_limit() -> None:
+    """Let any thread limit OpenBLAS next: threadpoolctl ignores all but the one that did before."""
+    OpenBLASController.clear_controlling_thread(force=True)
 
 
 @cache

@@ -1,5 +1,8 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.preprocess import downsample_and_filter
@@ -14,6 +17,28 @@ def test_answers_come_in_the_order_of_the_items():
 def test_an_error_is_passed_on():
     with pytest.raises(ZeroDivisionError):
         parallel.each(lambda item: 1 // item, [1, 0, 2])
+
+
+def test_blas_has_one_thread_within_calls_from_any_thread_and_its_own_number_after_the_last():
+    def threads():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    def within():
+        with parallel.one_for_blas():
+            return threads()
+
+    with parallel.threadpool_limits(3):  # more than one, also where there is one core
+        usual = threads()
+        assert within() == {1}
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(within).result() == {1}
+            first, last = parallel.one_for_blas(), parallel.one_for_blas()
+            first.__enter__()
+            pool.submit(last.__enter__).result()
+            first.__exit__()
+            assert threads() == {1}
+            pool.submit(last.__exit__).result()
+            assert threads() == usual != {1}
 
 
 @pytest.mark.parametrize(("points", "used"), [(0, 1), (1_999, 1), (4_000, 2), (10**6, 4)])
