@@ -64,14 +64,35 @@ def _is_map(folder: Path) -> bool:
     return os.path.isfile(folder / GRAPH)
 
 
-def scans_of(folder: Path) -> list[str]:
-    """The scans of a map, as seen from here."""
+def scans_of(folder: Path) -> dict[str, int | None]:
+    """The scans of a map, as seen from here, with the numbers of their maps."""
     graph = folder / GRAPH
     damaged = f"{graph}: is damaged ({{error}}); name the scans"
     with refusing(damaged, OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
-        names, there = [scan["name"] for scan in content["scans"]], content.get("working_folder", os.getcwd())
-    return names if there == os.getcwd() else [os.path.join(there, name) for name in names]
+        there = content.get("working_folder", os.getcwd())
+        here = "" if there == os.getcwd() else there
+        return {os.path.join(here, scan["name"]): scan["map"] for scan in content["scans"]}
+
+
+def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:
+    """Raise InputError if the first scan of a map, in whose frame the map is, is not there."""
+    first = next((scan for scan, number in scans.items() if number == 1), None)
+    if first and not os.path.isfile(first):
+        raise InputError(
+            f"{folder / GRAPH}: {first}, in whose frame the map is, is missing; put it back, or name the scans "
+            "that are left and another folder with --out"
+        )
+
+
+def _check_scans_there(folder: Path, paths: list[str]) -> None:
+    """Raise InputError if a folder holds a map of other scans; print a note if it holds one of more scans."""
+    there = set(map(os.path.abspath, scans_of(folder) if _is_map(folder) else paths))
+    left_out = there.difference(map(os.path.abspath, paths))
+    if left_out == there:
+        raise InputError(f"{folder}: holds the map of other scans; name another folder with --out")
+    if left_out:
+        print(f"note: left out, as not named: {len(left_out)} scans of this map, first {min(left_out)}")
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
@@ -82,12 +103,13 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
     maps = list(filter(_is_map, map(Path, options.scans)))
-    known = [scan for folder in maps for scan in scans_of(folder)]  # first, so that the frame stays theirs
+    known: list[str] = []  # first, so that the frame stays theirs
+    for folder in maps:
+        _check_frame(folder, scans := scans_of(folder))
+        known += scans
     paths = files_of([name for name in options.scans if Path(name) not in maps], known)
     shared.refuse_to_overwrite(paths, options.out / COLORED, options.out / VIEWED)
-    others = scans_of(options.out) if _is_map(options.out) else paths
-    if not set(map(os.path.abspath, others)) & set(map(os.path.abspath, paths)):
-        raise InputError(f"{options.out}: holds the map of other scans; name another folder with --out")
+    _check_scans_there(options.out, paths)
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}

@@ -54,7 +54,7 @@ def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, cap
     assert not (out / "overview.png").exists()
 
 
-def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
+def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch, capsys):
     out, new = tmp_path / "out", tmp_path / "new.ply"
     assert main([str(scans / "*.ply"), "--out", str(out), "--no-picture", *FAST]) == 0
     (first,) = map(json.loads, (out / "pairs.jsonl").read_text().splitlines())
@@ -67,6 +67,16 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
     assert len(json.loads((out / "graph.json").read_text())["scans"]) == 3
     assert main(["map.ply", "../new.ply", "--out", ".", *FAST]) == 2  # it would be overwritten
     assert first in list(map(json.loads, (out / "pairs.jsonl").read_text().splitlines()))
+    capsys.readouterr()
+    assert main(["../scans/*.ply", "--out", ".", "--no-picture", *FAST]) == 0
+    assert "note: left out, as not named: 1 scans of this map, first " in capsys.readouterr().out
+    assert main([".", "../new.ply", "--no-picture", *FAST]) == 0
+    graph = (out / "graph.json").read_text()
+    scans.joinpath("a.ply").rename(tmp_path / "away.ply")
+    assert main([".", "../new.ply", "--no-picture", *FAST]) == 2
+    assert "a.ply, in whose frame the map is, is missing; put it back" in capsys.readouterr().err
+    assert (out / "graph.json").read_text() == graph
+    (tmp_path / "away.ply").rename(scans / "a.ply")
     scans.joinpath("b.ply").unlink()
     write_ply(tmp_path / "0.ply", stored_room(0).target[1::3])
     assert main([".", "../0.ply", "--no-picture", *FAST]) == 1
