@@ -80,8 +80,8 @@ def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:
     first = next((scan for scan, number in scans.items() if number == 1), None)
     if first and not os.path.isfile(first):
         raise InputError(
-            f"{folder / GRAPH}: {first}, in whose frame the map is, is missing; put it back, or name the scans "
-            "that are left and another folder with --out"
+            f"{folder / GRAPH}: {first}, in whose frame the map is, is missing; put it back, or name the "
+            "scans that are left and another folder with --out"
         )
 
 

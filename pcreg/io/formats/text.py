@@ -2,7 +2,8 @@
 
 Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
 before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
-columns, of which x, y and z are read. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+columns, of which x, y and z are read; such a line may be a comment, too. The text is in ASCII, UTF-8, or
+UTF-16 with its byte-order mark.
 """
 
 import codecs
@@ -60,13 +61,12 @@ def next_line(file: BinaryIO) -> str:
 
 def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     """Points (N, 3) of the rest of the file, with or without the names of the columns first."""
-    first, columns = next_line(file), [0, 1, 2]
+    first, columns = next_line(file), None
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
-    if first and not any(map(_is_number, re.split(r"[\s,;]+", first))):
-        separator = next((each for each in ";,\t" if each in first), None)  # a name may hold blanks
-        words = [re.sub(r"[\[(].*", "", word) for word in first.split(separator)]  # without units
-        names = [word.strip(" \"'").lower() for word in words]
+    cells = re.split(r"[\s,;]+", first)
+    if first and not any(map(_is_number, cells)):
+        names = _names(first)
         if missing := [axis for axis in "xyz" if axis not in names]:
             raise InputError(
                 f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
@@ -76,11 +76,30 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
         file.readline()
         next_line(file)
     start = file.tell()
+    if columns is None:
+        file.seek(0)
+        columns = _named_in(file.read(start).decode("utf-8-sig", "replace"), len(cells)) or [0, 1, 2]
     sample = file.read(MAX_LINE_BYTES).decode("latin-1")
     file.seek(start)
     separator, decimal_comma = _punctuation(sample, columns)
     lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file
     return np.loadtxt(lines, ndmin=2, dtype=np.float64, usecols=columns, delimiter=separator)
+
+
+def _named_in(comments: str, count: int) -> list[int] | None:
+    """The columns of x, y and z by a comment that names so many columns; None if there is none."""
+    for line in comments.splitlines():
+        names = _names(line.strip(" \t#/"))
+        if len(names) == count and set("xyz") <= set(names):
+            return [names.index(axis) for axis in "xyz"]
+    return None
+
+
+def _names(line: str) -> list[str]:
+    """Names of columns, in small letters, without units and quotes."""
+    separator = next((each for each in ";,\t" if each in line), None)  # a name may hold blanks
+    words = [re.sub(r"[\[(].*", "", word) for word in line.split(separator)]
+    return [word.strip(" \"'").lower() for word in words]
 
 
 def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:
