@@ -10,7 +10,6 @@ from pcreg.mapping.graph import SURE_CONFIDENCE
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.clouds.local_frame import between_local
-from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.strategy import gicp
@@ -59,7 +58,7 @@ def _step(
         return record | {"reason": f"odometry: the scans {rejection}"}
     local = between_local(fit.T_target_source, a.frame, b.frame)
     overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
-    found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
+    found = covariance(overlap, local, voxel)
     to_given = adjoint(a.frame.T_given_local)
     return record | {
         "registered": True,

@@ -16,7 +16,7 @@ import numpy as np
 
 from pcreg.arrays import to_host
 from pcreg.geometry.se3 import adjoint, inverse, se3
-from pcreg.registration.estimation.icp import Refinement, plane_rows
+from pcreg.registration.estimation.icp import plane_rows
 from pcreg.registration.judge.overlap import Overlap
 
 BLOCK_VOXELS = 5.0  # edge of a block
@@ -29,15 +29,13 @@ FREE_VOXELS = 2.0  # standard deviation of a direction that matches alone determ
 FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds may be copies
 
 
-def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
-    """The covariance (6, 6) of a refined motion under which the surfaces overlap like that.
+def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> np.ndarray:
+    """Covariance (6, 6), positive definite, of a refined motion (4, 4) by the overlap under it.
 
-    The surfaces are those of pcreg.registration.estimation.icp.refine, a point per voxel, whose size is the
-    refinement's distance, from which on points do not touch. Positive definite. Directions in which the
-    overlap slides have standard deviations of about two voxels: of translation, or of the displacement that a
+    Surfaces have a point per `voxel` metres, and touch within that distance. Directions in which the overlap
+    slides have standard deviations of about two voxels: of translation, or of the displacement that a
     rotation causes.
     """
-    T, voxel = refined.T_target_source, refined.distance
     points, normals, residuals = map(to_host, (overlap.points, overlap.normals, overlap.offsets))
     # about the middle, and rotations as displacements in metres: all directions are alike
     middle = points.mean(0) if len(points) else to_host(overlap.moved).mean(0)
@@ -55,7 +53,8 @@ def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
     floor = COMMON_ERROR**2 * np.mean(residuals**2) if len(residuals) else 0.0
     found += (FREE_VOXELS * voxel) ** 2 * unseen @ unseen + (floor + (FLOOR_VOXELS * voxel) ** 2) * np.eye(6)
     # to rotations in radians about the origin of the source, and its axes
-    to_source = adjoint(inverse(T) @ se3(np.eye(3), middle)) @ np.diag([1 / radius] * 3 + [1.0] * 3)
+    T_source_middle = inverse(T_target_source) @ se3(np.eye(3), middle)
+    to_source = adjoint(T_source_middle) @ np.diag([1 / radius] * 3 + [1.0] * 3)
     return to_source @ found @ to_source.T
 
 

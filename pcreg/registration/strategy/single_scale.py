@@ -247,8 +247,9 @@ class SingleScaleRegistrar:
             verdict = self._on_surfaces(verdict, source, target)
         clock.lap("verdict")
         rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
+        T = best.refined.T_target_source
         found = Registration(
-            best.refined.T_target_source,
+            T,
             verdict.registered,
             verdict.confidence,
             verdict.reason,
@@ -256,11 +257,11 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            covariance=covariance(best.overlap, best.refined),
+            covariance=covariance(best.overlap, T, self.voxel),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
-        violation = self.prior.about(source.surface).violation(found.T_target_source)
+        violation = self.prior.about(source.surface).violation(T)
         return found.refused(0.0, violation) if violation else found
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:

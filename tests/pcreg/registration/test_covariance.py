@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import adjoint, inverse, rotation_about, se3, transform
-from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import FLOOR_VOXELS, FREE_VOXELS, covariance
 from pcreg.registration.judge.overlap import Overlap
 
@@ -35,8 +34,7 @@ def scanned(sides, noise: float, T: np.ndarray | None = None, seed: int = 0) -> 
 
 
 def covariance_of(source: np.ndarray, target: np.ndarray, normals: np.ndarray, T: np.ndarray) -> np.ndarray:
-    overlap = Overlap.of(source, target, normals, T, VOXEL)
-    return covariance(overlap, Refinement(T, 1.0, 0.0, VOXEL))
+    return covariance(Overlap.of(source, target, normals, T, VOXEL), T, VOXEL)
 
 
 def deviations(C: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def test_tensors_give_the_same(places):
         surface, other = (to_device(cloud.surface, device) for cloud in clouds)
         free = FreeSpace(surface, other, MARGIN, tuple(cloud.viewpoint for cloud in clouds))
         overlap = Overlap.of(surface, other, to_device(clouds[1].normals, device), T, DISTANCE)
-        uncertainty = covariance(overlap, Refinement(T, 0.5, 0.02, DISTANCE))
+        uncertainty = covariance(overlap, T, DISTANCE)
         each = asdict(about(*clouds, T, device=device))
         found.append(
             ([*each.pop("observability").values()][:1], [*each.values()], uncertainty, free(motions))
