@@ -44,12 +44,12 @@ def locate(
         if found and (agreeing < MIN_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
             continue
         within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
-        answers.append((within.match(described, region.at(scale.descriptor), seed=seed), region))
-        if answers[-1][0].registered and answers[-1][0].confidence >= ACCEPT_CONFIDENCE:
+        answer = within.match(described, region.at(scale.descriptor), seed=seed)
+        clock.add(answer.seconds)
+        answers.append((answer, region))
+        if answer.registered and answer.confidence >= ACCEPT_CONFIDENCE:
             found = found or answers[-1]
     found, region = found or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
-    for answer, _ in answers:
-        clock.add(answer.seconds)
     if found.registered:
         found = mirror_tested(found, scale, described, region.at(scale.descriptor), seed)
     T = region.frame.T_given_local @ found.T_target_source

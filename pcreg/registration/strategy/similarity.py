@@ -87,16 +87,14 @@ def register_similarity(
     for proposal in proposed[:MAX_ANSWERS]:
         is_tried = proposal.agreeing >= MIN_AGREEMENT * proposed[0].agreeing
         if is_tried or not any(answer.found.registered for answer in answers):
-            refining = Clock()
             scale = _refined(source, target, at, proposal.scale)
-            refining.lap("scale_refinement")
+            clock.lap("scale_refinement")
             enlarged = source.enlarged(scale)
             found = answer_at_scales(enlarged, target, scales.scales(enlarged, target), search, **options)
-            answers.append(_Answer(scale, enlarged, replace(found, seconds=refining.seconds | found.seconds)))
+            clock.add(found.seconds)
+            answers.append(_Answer(scale, enlarged, found))
     best = max(answers, key=lambda answer: (answer.found.registered, answer.found.confidence))
     others = [answer for answer in answers if _ratio(answer.scale, best.scale) > SAME_SCALE]
-    for answer in answers:
-        clock.add(answer.found.seconds)
     rival = max(others, key=lambda other: other.found.confidence, default=best)
     least, most = sorted((best.scale, rival.scale))
     reason = f"the scale cannot be determined: {least:.3g} and {most:.3g} fit about equally well"
