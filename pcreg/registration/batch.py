@@ -187,7 +187,7 @@ def examined_files(
 
 
 def _examined(registrar: Registrar, file: CloudFile) -> CloudFile:
-    return file.examined(registrar.device, voxel=registrar.voxel is None)
+    return file.examined(registrar.device, sized=registrar.voxel is None)
 
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:

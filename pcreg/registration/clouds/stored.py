@@ -42,16 +42,14 @@ class CloudFile:
     def read(self) -> Cloud:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
-    def examined(self, device: str, *, voxel: bool) -> "CloudFile":
-        """Read the cloud, note its frame or the error, and if `voxel` its voxel size, found on the device."""
+    def examined(self, device: str, *, sized: bool) -> "CloudFile":
+        """Read the cloud and keep its frame or the error; if `sized` also its voxel size, from the device."""
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path, device=device)
             found = os.stat(os.path.expanduser(self.path))
-            state, size = (found.st_size, found.st_mtime_ns), {}
-            if voxel:
-                size = {"voxel": cloud.voxel, "extent": cloud.extent}
+            size = {"voxel": cloud.voxel, "extent": cloud.extent} if sized else {}
             shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
-            return replace(self, state=state, **size, **shown)
+            return replace(self, state=(found.st_size, found.st_mtime_ns), **size, **shown)
         except InputError as error:
             sentence = str(error)
             named = sentence.startswith(self.path)
