@@ -34,6 +34,4 @@ def evidence(**changed: Any) -> Evidence:
 def described(points: np.ndarray, normals: np.ndarray) -> DescribedCloud:
     """A surface seen from the origin, with features that say nothing."""
     rows, features = np.arange(len(points)), np.zeros((len(points), 1))
-    return DescribedCloud(
-        points, features, rows, points, normals, np.zeros(len(points)), np.zeros(3), np.array(True)
-    )
+    return DescribedCloud(points, features, rows, points, normals, np.zeros(len(points)), np.zeros(3), True)

@@ -50,7 +50,7 @@ class DescribedCloud(Description):
     @property
     def seen_from(self) -> Viewpoint:
         """Viewpoint that the cloud was described with."""
-        return Viewpoint(self.viewpoint, bool(self.viewpoint_known))
+        return Viewpoint(self.viewpoint, self.viewpoint_known)
 
 
 def downsample(

@@ -69,7 +69,7 @@ def gather_evidence(
         inlier_thickness=_thickness(matched[agree]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
-        viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
+        viewpoints_known=source.viewpoint_known and target.viewpoint_known,
         free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),

@@ -136,7 +136,7 @@ def proposed_scales(
     def fitted(size: float) -> ProposedScale | None:
         """The scale near a size; None if the source has too few points or matches."""
         enlarged = source.enlarged(size)
-        viewpoint = Viewpoint(middle.viewpoint * (size / around), bool(middle.viewpoint_known))
+        viewpoint = Viewpoint(middle.viewpoint * (size / around), middle.viewpoint_known)
         here, _ = attempted(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
         if here is None:
             return None

@@ -165,7 +165,7 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
         mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
     (work,) = described
     stated = [work.cloud(path).at(work.registrar.at(VOXEL).descriptor) for path in paths]
-    assert [bool(cloud.viewpoint_known) for cloud in stated] == [True, False]
+    assert [cloud.viewpoint_known for cloud in stated] == [True, False]
 
 
 def test_arrays_are_mapped_as_files_are():
