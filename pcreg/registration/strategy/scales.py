@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pcreg.features.base import Descriptor
+from pcreg.features.base import Descriptor, check_voxel
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import WEIGHTS, scales, usual_voxel
@@ -48,6 +48,7 @@ class Scales:
         if self.own is not None and voxel is not None:
             raise InputError(f"voxel={voxel}: the descriptor has its own, {self.own.voxel}; leave this out")
         if self.own is not None:
+            check_voxel(self.own.voxel)
             descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")

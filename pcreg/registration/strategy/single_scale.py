@@ -22,7 +22,6 @@ from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.nearest import Matches, match_within_bound, pca_project
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
-from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import Clock
 
 log = logging.getLogger(__name__)
@@ -63,19 +62,12 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class SingleScaleRegistrar:
-    """Register pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
-
-    Raises InputError for a voxel size that is not positive.
-    """
+    """Register pairs of clouds with one descriptor; every length is a multiple of its voxel size."""
 
     descriptor: Descriptor
     sure: float = 0.9  # probability of one of the first motions from which no others are tried
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
-
-    def __post_init__(self) -> None:
-        if not self.voxel > 0:
-            raise InputError(f"voxel is {self.voxel}; it must be positive")
 
     @property
     def voxel(self) -> float:

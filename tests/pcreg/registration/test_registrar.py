@@ -68,6 +68,10 @@ def test_what_is_no_descriptor_or_prior_is_refused(room, registrar):
         Registrar(descriptor=object())
     with pytest.raises(InputError, match="or an object"):
         Registrar(descriptor=Own)  # a class
+    without_length = Own(VOXEL)
+    without_length.voxel = 0.0
+    with pytest.raises(InputError, match=r"voxel=0\.0: give metres"):
+        Registrar(descriptor=without_length)
     with pytest.raises(InputError, match=r"prior is of type bool; use pcreg.Prior\(gravity=True\)"):
         registrar.register(room.source, room.target, prior=True)
 
