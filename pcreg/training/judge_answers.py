@@ -13,9 +13,9 @@ from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translat
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
-from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_given, between_local
+from pcreg.registration.clouds.local_frame import LocalFrame, between_given, between_local
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import MIRROR, DescribedCloud
 from pcreg.registration.estimation.ransac import MAX_RANKED
 from pcreg.registration.judge.confidence import TERMS, proves_little, values_of
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar

@@ -18,7 +18,6 @@ SMALLEST_EXTENT = 2.0**-900  # metres; below it 1 / resolution overflows
 # powers of two or ten, which have no remainder near 1/6 but many at 1/2: there the rounding error of an added
 # offset would change results.
 ROUND_UP = 1 / 6
-MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True)

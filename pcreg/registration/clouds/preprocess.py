@@ -11,7 +11,6 @@ from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.runtime.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -19,6 +18,7 @@ log = logging.getLogger(__name__)
 MIN_POINTS = 30  # after downsampling; a motion between fewer may be chance
 MIN_NEIGHBORS = 4  # within two voxels; noise has fewer, and so have the far ends of a LiDAR scan
 NORMAL_RADIUS = 3.0  # voxels
+MIRROR = np.array([-1.0, 1.0, 1.0])  # factors of the coordinates
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import pytest
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.preprocess import MIRROR
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.fallback import mirror_confidence
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
