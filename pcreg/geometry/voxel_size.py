@@ -58,9 +58,7 @@ class Sample:
         """Take the sample of a cloud (N, 3); InputError, by its name, if it has no scale."""
         xp, some = namespace(points), points[:: max(1, len(points) // SAMPLE_POINTS)]
         columns = xp.stack([some[:, axis] for axis in range(3)])
-        if len(points) == 0:
-            _extent_between(np.zeros(3), np.zeros(3), name)
-        low, high = xp.quantile(columns, like(MIDDLE, points), 1)
+        low, high = xp.quantile(columns, like(MIDDLE, points), 1) if len(points) else xp.zeros((2, 3))
         extent = _extent_between(to_host(low), to_host(high), name)
         inside = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0)
         rows = xp.nonzero(inside)[0]
