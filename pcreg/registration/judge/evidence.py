@@ -63,18 +63,20 @@ def gather_evidence(
     T, voxel = refined.T_target_source, refined.distance
     curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
     sights = free_space.sights(T, overlap, curved)
+    plane_rmse, same_side_ratio = _contact(source, target, T, overlap, voxel)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
         inlier_thickness=_thickness(matched[agree]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
+        plane_rmse=plane_rmse,
         viewpoints_known=source.viewpoint_known and target.viewpoint_known,
         free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
+        same_side_ratio=same_side_ratio,
         observability=observability(overlap.points, overlap.normals),
-        **_contact(source, target, T, overlap, voxel),
     )
 
 
@@ -86,8 +88,8 @@ def _share(counts: Sequence[tuple[float, float]]) -> float:
 
 def _contact(
     source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
-) -> dict[str, float]:
-    """The fields of the evidence about the surfaces in the overlap, of both ways together."""
+) -> tuple[float, float]:
+    """RMS distance to the other cloud's planes in voxels, and fraction seen from the same side; both ways."""
     xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
     turned = source.normals @ like(T[:3, :3], source.normals).T
     upright = take(turned, partners)
@@ -97,10 +99,8 @@ def _contact(
     sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, xp.abs(cosine))]
     sums = xp.stack([xp.asarray(each, dtype=xp.float64) for each in (*sums, xp.sum(offsets**2))])
     same_side, sided, squares = to_host(sums).tolist()
-    return {
-        "plane_rmse": (squares / len(offsets)) ** 0.5 if len(offsets) >= MIN_TOUCHING else APART,
-        "same_side_ratio": same_side / sided if sided else 1.0,
-    }
+    plane_rmse = (squares / len(offsets)) ** 0.5 if len(offsets) >= MIN_TOUCHING else APART
+    return plane_rmse, same_side / sided if sided else 1.0
 
 
 def _thickness(points: np.ndarray) -> float:
