@@ -224,37 +224,35 @@ class GrowingMap:
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
         """The maps of the scans at `paths`."""
         self.records.order(sorted(self.records.by_pair))
-        local, component = self.graph.poses, self.graph.component
-        sizes = np.bincount(component)
-        number = np.zeros(len(sizes), dtype=np.int64)  # the largest map first; 0 of a scan alone
-        ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]
-        number[ranked] = np.arange(1, len(ranked) + 1)
         row_of = {path: row for row, path in enumerate(paths)}
+        rows, component = [row_of[path] for path in self.paths], self.graph.component
+        _, firsts, sizes = np.unique(component, return_index=True, return_counts=True)
+        rank = np.argsort(np.argsort(-sizes, kind="stable"))  # the largest map first
+        number = np.zeros(len(paths), dtype=np.int64)
+        number[rows] = np.where(sizes > 1, 1 + rank, 0)[component]
         T_map_scan = np.tile(np.eye(4), (len(paths), 1, 1))
-        numbers = np.zeros(len(paths), dtype=np.int64)
-        _, firsts = np.unique(component, return_index=True)  # scans whose pose is the identity
-        for row, own in enumerate(component):
-            first, place = self.scans[firsts[own]].frame, row_of[self.paths[row]]
-            T_map_scan[place] = between_given(local[row], self.scans[row].frame, first)
-            numbers[place] = number[own]
+        for row, scan, pose, own in zip(rows, self.scans, self.graph.poses, component, strict=True):
+            T_map_scan[row] = between_given(pose, scan.frame, self.scans[firsts[own]].frame)
+        why = tuple(errors.get(path, "") for path in paths)
+        return Map(tuple(paths), why, T_map_scan, number, tuple(self._map_edges(rows)), self.voxel)
+
+    def _map_edges(self, rows: Sequence[int]) -> Iterator[MapEdge]:
+        """Pairs on record, by the `rows` (n,) of the scans in the map; with reasons against unused ones."""
         reasons = self.refuted | self.contradicted
         reasons |= {
             (edge.source, edge.target): reason
             for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)
         }
-        edges = []
-        for pair, record in sorted(self.answers.items()):
-            unused = reasons.get(pair, DOUBTFUL if record["registered"] else "not registered")
-            edges.append(
-                MapEdge(
-                    *(row_of[self.paths[end]] for end in pair),
-                    record["registered"],
-                    record.get("confidence", 0.0),
-                    record.get("reason") or record["error"],
-                    not unused,
-                    unused,
-                    np.array(record["T_target_source"]) if "T_target_source" in record else None,
-                )
+        for (source, target), record in sorted(self.answers.items()):
+            T = record.get("T_target_source")
+            unused = reasons.get((source, target), DOUBTFUL if record["registered"] else "not registered")
+            yield MapEdge(
+                rows[source],
+                rows[target],
+                registered=record["registered"],
+                confidence=record.get("confidence", 0.0),
+                reason=record.get("reason") or record["error"],
+                used=not unused,
+                unused_because=unused,
+                T_target_source=None if T is None else np.array(T),
             )
-        why = tuple(errors.get(path, "") for path in paths)
-        return Map(tuple(paths), why, T_map_scan, numbers, tuple(edges), self.voxel)
