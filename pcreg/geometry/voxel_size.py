@@ -1,4 +1,4 @@
-"""Voxel size that suits a pair of clouds, by the spacing of their points and by no unit of length.
+"""Voxel size that suits a cloud, by the spacing of its points and by no unit of length.
 
 Every other length of a registration is a multiple of it.
 """
@@ -24,11 +24,6 @@ MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
 DISTINCT = 1_000_000  # parts of the extent: points closer to each other are one
 BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
 GPU_BISECTIONS = 3  # for each wait, which takes a GPU longer than to count cells of seven sizes
-
-
-def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
-    """Voxel sizes, metres, to try after `first`: twice that, and half of it if both clouds fill its cells."""
-    return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
 
 
 def extent(points: Array) -> float:

@@ -194,7 +194,7 @@ def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
     if (size := np.median([file.extent for file in files])) > MAX_EXTENT_METRES:
         log.warning("scans are %.0f m across: if they are in millimetres, add --units mm", size)
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
-    return registrar.usable(own, max(file.extent for file in files))[0]
+    return registrar.voxels(own, max(file.extent for file in files))[0]
 
 
 def _described(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pcreg.features.base import Descriptor, check_voxel
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import WEIGHTS, scales, usual_voxel
-from pcreg.geometry.voxel_size import further_voxels
+from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL, ROOM_VOXEL, STREET_VOXEL, WEIGHTS
+from pcreg.geometry.voxel_size import Sample
 from pcreg.models.weights_file import read_weights
 from pcreg.registration.clouds.inputs import check_settings
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
 
 DESCRIPTORS = ("fcgf", "fpfh")
+MIN_OUTDOOR_EXTENT = 10.0  # metres: simulated scans of rooms have up to 7, most of streets 19 and more
+MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and the usual one
 
 
 class Scales:
@@ -71,8 +73,8 @@ class Scales:
             return
         own = float(max(parallel.each(lambda cloud: cloud.voxel, (source, target), self.device)))
         extent = max(source.extent, target.extent)
-        yield self.at(self.usable(own, extent)[0])
-        for voxel in self.usable(own, extent, further_voxels(own, source.sample, target.sample))[1:]:
+        yield self.at(self.voxels(own, extent)[0])
+        for voxel in self.voxels(own, extent, further_voxels(own, source.sample, target.sample))[1:]:
             yield self.at(voxel)
 
     def at(self, voxel: float) -> SingleScaleRegistrar:
@@ -103,14 +105,38 @@ class Scales:
             return self.own.fingerprint
         return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
-    def usable(self, own: float, extent: float, further: Sequence[float] = ()) -> Sequence[float]:
+    def voxels(self, own: float, extent: float, further: Sequence[float] = ()) -> Sequence[float]:
         """The voxel sizes to describe clouds of an extent at: their own, or near it, and `further` ones."""
         sizes = [own, *further]
         if not self._is_learned:
             return sizes
-        return scales(usual_voxel(own, extent) if self.weights is None else self._learned.voxel, sizes)
+        return near_training(usual_voxel(own, extent) if self.weights is None else self._learned.voxel, sizes)
 
     @cached_property
     def _learned(self) -> FCGF:
         """The learned descriptor, at the voxel size of its training."""
         return FCGF.load(self.weights, self.device)
+
+
+def further_voxels(first: float, source: Sample, target: Sample) -> list[float]:
+    """Voxel sizes, metres, to try after `first`: twice that, and half of it if both clouds fill its cells."""
+    return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
+
+
+def usual_voxel(voxel: float, extent: float) -> float:
+    """The usual voxel size, metres, of clouds of an extent in metres that suit `voxel` by themselves."""
+    is_outdoor = voxel >= MIN_OUTDOOR_VOXEL and extent >= MIN_OUTDOOR_EXTENT
+    return STREET_VOXEL if is_outdoor else ROOM_VOXEL
+
+
+def near_training(usual: float, sizes: Sequence[float]) -> list[float]:
+    """Voxel sizes to try where `usual` is that of the training, for clouds that suit `sizes`, best first.
+
+    First the usual one, if the clouds' own is near it and they are no room of few points, half of which would
+    be isolated there. The others are in proportion, but none below half of the finest.
+    """
+    near = usual / MAX_VOXEL_RATIO <= sizes[0] <= usual * MAX_VOXEL_RATIO
+    is_sparse_room = usual < MIN_OUTDOOR_VOXEL <= sizes[0]
+    first = usual if near and not is_sparse_room else sizes[0]
+    others = [first * (size / sizes[0]) for size in sizes[1:]]
+    return [first, *(size for size in others if size >= min(sizes) / 2)]

@@ -1,4 +1,4 @@
-"""The shipped weights: there, as their card says, and the voxel sizes that clouds are described at."""
+"""The shipped weights: there, and as their card says."""
 
 import hashlib
 
@@ -7,7 +7,6 @@ import pytest
 
 from pcreg.features import fcgf, pretrained
 from pcreg.features.fcgf import FCGF
-from pcreg.features.pretrained import scales, usual_voxel
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -20,28 +19,10 @@ def test_the_file_is_the_one_that_its_card_describes():
     assert learned.network.fingerprint in card.read_text()
 
 
-@pytest.mark.parametrize(
-    ("size", "voxel"),
-    [((0.05, np.inf), 0.05), ((0.1, np.inf), 0.3), ((0.3, 40), 0.3), ((0.05, 40), 0.05), ((0.2, 6), 0.05)],
-)
-def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
-    assert usual_voxel(*size) == voxel
-
-
 def test_missing_weights_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(fcgf, "WEIGHTS", tmp_path / "fcgf.safetensors")
     with pytest.raises(InputError, match=r"fcgf.safetensors: no such file of weights"):
         FCGF.load()
-
-
-def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
-    assert scales(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
-    assert scales(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
-    assert scales(0.05, [0.12, 0.24]) == [0.12, 0.24]  # a room of few points
-    assert scales(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
-    assert scales(0.3, [2.0]) == [2.0]
-    assert scales(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15
-    assert scales(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.3, 0.6, 0.15])
 
 
 def test_a_network_knows_no_unit_of_length():

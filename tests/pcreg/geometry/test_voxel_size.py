@@ -6,7 +6,7 @@ import pytest
 from pcreg.geometry import voxel_size
 from pcreg.geometry.se3 import random_rotation, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.geometry.voxel_size import MAX_CELLS, Sample, extent, further_voxels
+from pcreg.geometry.voxel_size import MAX_CELLS, Sample, extent
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -60,14 +60,6 @@ def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outl
     alone = np.reshape([tuple(point) not in kept for point in columns.T.tolist()], radius.shape)
     assert alone[:, -4:].mean() < 0.6
     assert alone[:, :-4].mean() < 0.01
-
-
-def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
-    near = np.random.default_rng(0).normal(scale=0.002, size=(4, *scan.shape)) + scan
-    dense, sparse = (Sample.of(points, "a") for points in (near.reshape(-1, 3), scan[::40]))
-    first = dense.voxel()
-    assert further_voxels(first, dense, dense) == [2 * first, first / 2]
-    assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]
 
 
 @pytest.mark.parametrize("points", [np.empty((0, 3)), np.ones((1, 3)), np.ones((500, 3))])

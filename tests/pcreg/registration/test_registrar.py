@@ -8,11 +8,13 @@ import pytest
 from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.geometry.voxel_size import Sample
 from pcreg.registration.clouds import prepared
 from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import single_scale
+from pcreg.registration.strategy.scales import further_voxels, near_training, usual_voxel
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -221,3 +223,30 @@ def test_scales_of_a_pair(settings, sizes, voxels):
     far_apart = SimpleNamespace(fills=lambda voxel: False)
     clouds = (SimpleNamespace(voxel=size, extent=5.0, sample=far_apart) for size in sizes)
     assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels
+
+
+def test_other_scales_are_twice_and_half_where_the_points_allow():
+    scan = stored_room(1).source
+    near = np.random.default_rng(0).normal(scale=0.002, size=(4, *scan.shape)) + scan
+    dense, sparse = (Sample.of(points, "a") for points in (near.reshape(-1, 3), scan[::40]))
+    first = dense.voxel()
+    assert further_voxels(first, dense, dense) == [2 * first, first / 2]
+    assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]
+
+
+@pytest.mark.parametrize(
+    ("size", "voxel"),
+    [((0.05, np.inf), 0.05), ((0.1, np.inf), 0.3), ((0.3, 40), 0.3), ((0.05, 40), 0.05), ((0.2, 6), 0.05)],
+)
+def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
+    assert usual_voxel(*size) == voxel
+
+
+def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
+    assert near_training(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
+    assert near_training(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
+    assert near_training(0.05, [0.12, 0.24]) == [0.12, 0.24]  # a room of few points
+    assert near_training(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
+    assert near_training(0.3, [2.0]) == [2.0]
+    assert near_training(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15
+    assert near_training(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.3, 0.6, 0.15])
