@@ -39,7 +39,6 @@ class Estimate:
 
     hypotheses: np.ndarray  # (H, 4, 4) float64, H >= 1, the likeliest first; they differ
     inliers: int = 0  # matches that the first one brings closer than the distance
-    drawn: int = 0  # samples
 
     @property
     def T_target_source(self) -> np.ndarray:
@@ -100,7 +99,7 @@ def ransac(
     prior = prior.between(source_centre, target_centre)
     matched = MatchedPoints(like(source, given), like(target, given), distance)
 
-    motions, inlier_ratio, drawn = _sampled(matched, prior, seed, n, edge_length, iterations, confidence)
+    motions, inlier_ratio = _sampled(matched, prior, seed, n, edge_length, iterations, confidence)
     hypotheses = _hypotheses(motions, matched, prior)
     if one_way is not None and inlier_ratio < MAX_UNCLEAR_RATIO:
         further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
@@ -114,7 +113,7 @@ def ransac(
     if prior.near is not None:
         hypotheses = np.concatenate([hypotheses, prior.near[None]])
     if len(hypotheses) == 0:
-        return Estimate(NOTHING, drawn=drawn)
+        return Estimate(NOTHING)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
     scores = matched.scores(hypotheses) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
@@ -123,7 +122,7 @@ def ransac(
     hypotheses = hypotheses[np.argsort(-scores, kind="stable")]
     hypotheses = _distinct(hypotheses, source, MIN_SEPARATION_DISTANCES * distance, MAX_RANKED)
     inliers = int(matched.inliers(hypotheses[0]).sum())
-    return Estimate(to_clouds @ hypotheses @ from_clouds, inliers, drawn)
+    return Estimate(to_clouds @ hypotheses @ from_clouds, inliers)
 
 
 def _sampled(
@@ -134,8 +133,8 @@ def _sampled(
     edge_length: float,
     iterations: int,
     confidence: float,
-) -> tuple[np.ndarray, float, int]:
-    """Motions (H, 4, 4) of random samples, best first, the inlier ratio of the best, and their number."""
+) -> tuple[np.ndarray, float]:
+    """Motions (H, 4, 4) of random samples, best first, and the inlier ratio of the best."""
     rng, P = np.random.default_rng(seed), len(matched.p)
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed, inlier_ratio, batch = 0, iterations, 0.0, FIRST_BATCH
@@ -153,7 +152,7 @@ def _sampled(
             inlier_ratio = float(matched.inliers(motions[0]).mean())
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
         batch = BATCH * min(MAX_GPU_BATCHES if matched.on_gpu else 1, math.ceil((needed - drawn) / BATCH))
-    return motions, inlier_ratio, drawn
+    return motions, inlier_ratio
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:

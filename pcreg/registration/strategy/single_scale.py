@@ -177,7 +177,7 @@ class SingleScaleRegistrar:
     def _proposed(self, pair: _Pair, seed: int) -> np.ndarray:
         """The motions (H, 4, 4) that the matches propose, H >= 1, the most promising first."""
         source, target = pair.source, pair.target
-        found = ransac(
+        return ransac(
             like(pair.points[:, 0], source.points),
             like(pair.points[:, 1], target.points),
             distance=self.match_distance,
@@ -187,8 +187,7 @@ class SingleScaleRegistrar:
             agreement=pair.agreement,
             free_space=pair.free_space,
             prior=self.prior.about(source.surface),
-        )
-        return found.hypotheses
+        ).hypotheses
 
     def _aligned(self, pair: _Pair, motions: np.ndarray, *, briefly: bool) -> list[Hypothesis]:
         """The hypotheses near motions (H, 4, 4), aligned by descriptors first."""
