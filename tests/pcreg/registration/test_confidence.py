@@ -1,4 +1,4 @@
-"""Verdicts of the shipped MODEL."""
+"""Verdicts of the shipped model."""
 
 import numpy as np
 import pytest
@@ -56,12 +56,11 @@ def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
     assert words in verdict.reason
 
 
-def test_few_inliers_in_a_small_overlap_are_not_believed_of_fpfh():
-    """Two strangers that the model before this one registered with 0.97."""
+def test_few_inliers_in_a_small_overlap_are_not_believed():
+    """The evidence of two unrelated clouds, described by FPFH."""
     counts = {"matches": 389, "inliers": 6, "inlier_thickness": 0.13, "overlap": 0.1, "plane_rmse": 0.22}
     seen = {"free_space_violation": 0.0, "contradiction": 0.003, "observability": Observability(0.043, ())}
     assert not MODEL.verdict(evidence(**counts | seen)).registered
-    assert MODEL.verdict(evidence()).registered
 
 
 def test_an_overlap_that_may_slide_is_never_believed():

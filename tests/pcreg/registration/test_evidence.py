@@ -4,7 +4,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-import torch
 
 from pcreg.arrays import to_device
 from pcreg.geometry.se3 import rotation_about, se3, transform
@@ -14,6 +13,7 @@ from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.overlap import Overlap
+from tests.pcreg.devices import DEVICES
 from tests.pcreg.evidences import described
 
 DISTANCE = 0.1
@@ -61,7 +61,7 @@ def test_tensors_give_the_same(places):
     T = se3(rotation_about((1, 2, 3), 2), np.array([0.02, 0.05, -0.1]))
     motions = np.stack([np.eye(4), T, se3(np.eye(3), np.array([-1.0, 0, 0]))])
     found = []
-    for device in ("cpu", "cuda" if torch.cuda.is_available() else "cpu:0"):  # NumPy, torch
+    for device in DEVICES:
         surface, other = (to_device(cloud.surface, device) for cloud in clouds)
         free = FreeSpace(surface, other, MARGIN, tuple(cloud.viewpoint for cloud in clouds))
         overlap = Overlap.of(surface, other, to_device(clouds[1].normals, device), T, DISTANCE)

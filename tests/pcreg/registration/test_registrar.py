@@ -132,12 +132,11 @@ def test_bad_clouds_are_refused_by_name(room, registrar, points, words, side):
     assert str(caught.value).startswith(f"{side}: ")
 
 
-def same(one: Registration, other: Registration) -> bool:
+def assert_same(one: Registration, other: Registration) -> None:
     """To the last bit, but for the seconds."""
     arrays = ("T_target_source", "matches", "matched_points")
     assert all((getattr(one, name) == getattr(other, name)).all() for name in arrays)
     assert one.to_dict() == other.to_dict()
-    return True
 
 
 @pytest.fixture(scope="module")
@@ -160,11 +159,11 @@ def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path
     verdicts = set()
     for first, second in PAIRS:
         alone = register(clouds[first], clouds[second], seed=3, **settings)
-        assert same(registrar.register(prepared[first], prepared[second], seed=3), alone)
+        assert_same(registrar.register(prepared[first], prepared[second], seed=3), alone)
         verdicts.add(alone.registered)
     assert verdicts == {True, False}
     np.testing.assert_array_equal(alone.transform(prepared["b"]), alone.transform(clouds["b"]))
-    assert same(
+    assert_same(
         registrar.register(prepared["a"], prepared["b"], seed=3),
         registrar.register(clouds["a"], tmp_path / "b.npy", seed=3),
     )
