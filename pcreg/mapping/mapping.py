@@ -28,7 +28,7 @@ from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy.diagnostics import MAX_EXTENT_METRES
+from pcreg.registration.strategy.diagnostics import MAX_SCAN_METRES
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import DAMAGED_NPZ, replacing
@@ -191,7 +191,7 @@ def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
     """The common voxel size of the scans in metres."""
     if registrar.voxel is not None:
         return registrar.voxel
-    if (size := np.median([file.extent for file in files])) > MAX_EXTENT_METRES:
+    if (size := np.median([file.extent for file in files])) > MAX_SCAN_METRES:
         log.warning("scans are %.0f m across: if they are in millimetres, add --units mm", size)
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
     return registrar.voxels(own, max(file.extent for file in files))[0]

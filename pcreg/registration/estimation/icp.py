@@ -80,7 +80,7 @@ def refine_similarity(
     planes, T = Planes(target, normals), T_target_source
     for voxels in SIMILARITY_DISTANCES:
         points, partners, upright = planes.partners(transform(T, source), voxels * voxel)
-        if len(points) < 7:
+        if len(points) < 7:  # unknowns of a similarity
             return T_target_source
         xp = namespace(points)
         middle = xp.mean(points, axis=0)

@@ -77,8 +77,8 @@ class Prior:
         arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self.middle, axis=1)
         return np.linalg.norm(transform(self.near, source) - target, axis=1) <= metres + arm + distance
 
-    def heights_differ(self, source: Array, target: Array) -> Array | None:
-        """Metres (P,) that matches of source (P, 3) and target (P, 3) rise by; None without a vertical."""
+    def rises(self, source: Array, target: Array) -> Array | None:
+        """Height (P,) of target (P, 3) above source (P, 3), metres, row by row; None without a vertical."""
         if self.gravity is None:
             return None
         up_source, up_target = (like(up, source) for up in self.gravity)

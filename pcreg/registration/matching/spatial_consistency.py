@@ -49,8 +49,8 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
     """1 where two matches agree, else 0: (P, P) float32."""
     xp, P = namespace(source), len(source)
     sides = [xp.astype(side - xp.mean(side, axis=0), xp.float32) for side in (source, target)]
-    raised = prior.heights_differ(source, target)
-    raised = None if raised is None else xp.astype(raised, xp.float32)
+    rises = prior.rises(source, target)
+    rises = None if rises is None else xp.astype(rises, xp.float32)
     agree = xp.empty((P, P), dtype=xp.float32, device=source.device)
 
     def fill(start: int) -> None:
@@ -58,8 +58,8 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
         in_source, in_target = (_distances(side[rows], side) for side in sides)
         found = xp.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
         found &= xp.abs(in_source - in_target) < distance
-        if raised is not None:
-            found &= xp.abs(raised[rows, None] - raised) < distance + VERTICAL_SLACK * in_source
+        if rises is not None:
+            found &= xp.abs(rises[rows, None] - rises) < distance + VERTICAL_SLACK * in_source
         agree[rows] = found
 
     size = BLOCK_ROWS if is_on_host(source) else P

@@ -14,7 +14,7 @@ MIRRORED = (
     "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
     "as x, y, z of a right-handed frame"
 )
-MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
+MAX_SCAN_METRES = 2000.0  # of extent: rooms in millimetres are larger than that, scans seldom
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
@@ -31,7 +31,7 @@ def doubtful_units(source: np.ndarray, target: np.ndarray, *, differ: bool = Fal
     small, large = sorted(extents)
     shown = [f"{float(f'{size:.3g}'):,g}" for size in extents]  # no powers of ten
     across = f"the source is {shown[0]} m across, the target {shown[1]} m"
-    if small > MAX_EXTENT_METRES and large <= MAX_EXTENT_RATIO * small:
+    if small > MAX_SCAN_METRES and large <= MAX_EXTENT_RATIO * small:
         return [f"{across}: if both are in millimetres, add --units mm"]
     for factor, words, unit in MIX_UPS if differ and small > 0 else ():
         if factor / MAX_EXTENT_RATIO <= large / small <= factor * MAX_EXTENT_RATIO:
