@@ -117,7 +117,7 @@ def run(
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             paths = dict.fromkeys(chain.from_iterable(todo))
             files = [CloudFile(path, unit, columns, option) for path in paths]
-            files = examined_files(executor, registrar, files)
+            files = examined_files(executor, registrar, files, needed=not records.by_pair)
             work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)
             registered = map_unordered(executor, Work.register, (work,), todo)
@@ -170,9 +170,12 @@ class Work:
 
 
 def examined_files(
-    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile]
+    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile], *, needed: bool = True
 ) -> dict[str, CloudFile]:
-    """The files by path, each read once, with its own voxel size unless the registrar has one for all."""
+    """The files by path, each read once, with its own voxel size unless the registrar has one for all.
+
+    Raises InputError if some are `needed` and none can be used.
+    """
     if executor is not None:
         registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
     found = map_unordered(executor, _examined, (registrar,), files)
@@ -180,7 +183,7 @@ def examined_files(
     noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
     if noted:
         log.warning("%s%s", noted[0], f", and {len(noted) - 1} further notes" if noted[1:] else "")
-    if all(file.error for file in examined.values()):
+    if needed and all(file.error for file in examined.values()):
         error = examined[files[0].path].error
         raise InputError(f"none of the {len(files)} files can be used: {error}")
     return examined

@@ -152,6 +152,15 @@ def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
     assert {**record, "seconds": 0} == {**sound, "seconds": 0}
 
 
+def test_files_that_are_still_damaged_cost_no_pair_on_record(scans, tmp_path):
+    pairs = [*batch.pairs_of(str(scans / "pairs.csv")), (str(scans / "c.ply"), str(scans / "c.ply"))]
+    first = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path, workers=0)
+    os.utime(scans / "c.ply", ns=(1, 1))
+    again = batch.run(Registrar(voxel=VOXEL), pairs[-1:] + pairs[:2], tmp_path, workers=0)
+    assert [each["registered"] for each in again] == [False, True, True]
+    assert again[1:] == first[:2]
+
+
 def test_no_file_that_can_be_used(tmp_path):
     with pytest.raises(InputError, match="none of the 2 files"):
         batch.run(
