@@ -52,6 +52,7 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
     rises = prior.rises(source, target)
     rises = None if rises is None else xp.astype(rises, xp.float32)
     agree = xp.empty((P, P), dtype=xp.float32, device=source.device)
+    size = BLOCK_ROWS if is_on_host(source) else P
 
     def fill(start: int) -> None:
         rows = slice(start, start + size)
@@ -62,7 +63,6 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
             found &= xp.abs(rises[rows, None] - rises) < distance + VERTICAL_SLACK * in_source
         agree[rows] = found
 
-    size = BLOCK_ROWS if is_on_host(source) else P
     parallel.each(fill, range(0, P, size))
     return agree
 
@@ -70,12 +70,12 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
 def _shared(agree: Array, seeds: Array) -> Array:
     """Number of matches that agree with a seed and with another one, if these two agree: (S, P), exact."""
     own, P = agree[seeds], len(agree)
+    size = BLOCK_COLUMNS if is_on_host(agree) else P
 
     def block(start: int) -> Array:
         columns = slice(start, start + size)
         return own[:, columns] * (own @ agree[:, columns])
 
-    size = BLOCK_COLUMNS if is_on_host(agree) else P
     return namespace(agree).concat(parallel.each(block, range(0, P, size)), axis=1)
 
 
