@@ -169,7 +169,7 @@ class ConfidenceModel:
                 f"{alternative.inliers}; the scene may repeat itself or be symmetric"
             )
         elif evidence.inliers < MIN_INLIERS:
-            reason = TERMS[0].rejection_reason(evidence)
+            reason = FEW_INLIERS.format(e=evidence)
         else:
             reason = self._most_missed(evidence).rejection_reason(evidence)
         return Verdict(registered, confidence, reason, ambiguous)
