@@ -139,12 +139,12 @@ def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> 
         for T, cloud in placed
     ]
     return DescribedCloud(
-        points[kept],
-        np.concatenate([cloud.features for cloud in clouds])[kept],
-        np.concatenate([cloud.rows for cloud in clouds])[kept],
-        surface[kept_surface],
-        np.concatenate([cloud.normals @ T[:3, :3].T for T, cloud in placed])[kept_surface],
-        np.concatenate([cloud.variation for cloud in clouds])[kept_surface],
-        np.concatenate(viewpoints)[kept_surface],
-        all(cloud.viewpoint_known for cloud in clouds),
+        points=points[kept],
+        features=np.concatenate([cloud.features for cloud in clouds])[kept],
+        rows=np.concatenate([cloud.rows for cloud in clouds])[kept],
+        surface=surface[kept_surface],
+        normals=np.concatenate([cloud.normals @ T[:3, :3].T for T, cloud in placed])[kept_surface],
+        variation=np.concatenate([cloud.variation for cloud in clouds])[kept_surface],
+        viewpoint=np.concatenate(viewpoints)[kept_surface],
+        viewpoint_known=all(cloud.viewpoint_known for cloud in clouds),
     )

@@ -98,14 +98,14 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     if len(found.points) != len(local) or not (found.points == local).all():
         rows = rows[Index(local).query(found.points)[1]]
     return DescribedCloud(
-        found.points + origin,
-        found.features,
-        rows,
-        cloud.surface,
-        cloud.normals,
-        cloud.variation,
-        cloud.viewpoint,
-        cloud.viewpoint_known,
+        points=found.points + origin,
+        features=found.features,
+        rows=rows,
+        surface=cloud.surface,
+        normals=cloud.normals,
+        variation=cloud.variation,
+        viewpoint=cloud.viewpoint,
+        viewpoint_known=cloud.viewpoint_known,
     )
 
 
