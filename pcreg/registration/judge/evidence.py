@@ -21,8 +21,8 @@ from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
-MIN_TOUCHING = 20  # points of the overlap, both ways; with fewer `plane_rmse` is APART
-APART = 0.5  # voxels, `plane_rmse` of surfaces laid on each other at random
+MIN_TOUCHING = 20  # points of the overlap, both ways; with fewer `plane_rmse` is RANDOM_PLANE_RMSE
+RANDOM_PLANE_RMSE = 0.5  # voxels, `plane_rmse` of surfaces laid on each other at random
 CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
 
 
@@ -99,7 +99,7 @@ def _contact(
     sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, xp.abs(cosine))]
     sums = xp.stack([xp.asarray(each, dtype=xp.float64) for each in (*sums, xp.sum(offsets**2))])
     same_side, sided, squares = to_host(sums).tolist()
-    plane_rmse = (squares / len(offsets)) ** 0.5 if len(offsets) >= MIN_TOUCHING else APART
+    plane_rmse = (squares / len(offsets)) ** 0.5 if len(offsets) >= MIN_TOUCHING else RANDOM_PLANE_RMSE
     return plane_rmse, same_side / sided if sided else 1.0
 
 

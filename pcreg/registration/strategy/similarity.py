@@ -36,7 +36,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.scales import Scales
-from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
+from pcreg.registration.strategy.single_scale import CONTACT_DISTANCE_VOXELS, SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import Clock
@@ -200,7 +200,7 @@ def _observable(
 ) -> Registration:
     """The registration, refused if the overlap does not constrain the scale."""
     a, b = source.at(at.descriptor), target.at(at.descriptor)
-    distance = OVERLAP_DISTANCE_VOXELS * at.voxel
+    distance = CONTACT_DISTANCE_VOXELS * at.voxel
     overlap = Overlap.of(a.surface, b.surface, b.normals, found.T_target_source, distance)
     if growth_observability(overlap.points, overlap.normals) >= MIN_OBSERVABILITY:
         return found

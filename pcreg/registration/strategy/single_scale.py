@@ -27,7 +27,7 @@ from pcreg.runtime.progress import Clock
 log = logging.getLogger(__name__)
 
 MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
-OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
+CONTACT_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
 FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
@@ -198,7 +198,7 @@ class SingleScaleRegistrar:
         source, target, matches, matched, _, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
-        surfaces, distance = (target.surface, target.normals), OVERLAP_DISTANCE_VOXELS * self.voxel
+        surfaces, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
         found = []
         for refined in refine(every_nth(source.surface, points), *surfaces, motions, distance, iterations):
             T = refined.T_target_source
