@@ -44,10 +44,11 @@ REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others betwe
 # it is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with 2,000. With
 # more scans submaps decide after each round, not at the end alone: wrong pairs would join most scans.
 FEW_SCANS = 250
+ScanPair = tuple[int, int]  # rows of source and target
 DOUBTFUL = "among so many scans, some of which look alike, a pair needs more confidence"
 
 
-def _screen(keypoints: KeypointFile, prior: Prior, pair: tuple[int, int]) -> int:
+def _screen(keypoints: KeypointFile, prior: Prior, pair: ScanPair) -> int:
     """The agreeing matches of two scans."""
     source, target = pair
     return screen(keypoints[source], keypoints[target], prior)
@@ -62,10 +63,10 @@ class GrowingMap:
         self.paths, self.scans = tuple(scans), tuple(scans.values())
         self.probes = [scan.probes for scan in self.scans]
         self.inliers: Values = {}  # matches that agree, of the screened pairs
-        self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
-        self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
-        self.refuted: dict[tuple[int, int], str] = {}  # reasons against edges between parts, as these are now
-        self.contradicted: dict[tuple[int, int], str] = {}  # reasons against edges: joints of maps say else
+        self.answers: dict[ScanPair, dict[str, Any]] = {}  # records by source and target
+        self.edges: dict[ScanPair, Edge] = {}  # of the registered pairs
+        self.refuted: dict[ScanPair, str] = {}  # reasons against edges between parts, as these are now
+        self.contradicted: dict[ScanPair, str] = {}  # reasons against edges: joints of maps say else
         self.solved: dict[Any, Any] = {}
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
@@ -86,7 +87,7 @@ class GrowingMap:
         left_out = self.refuted.keys() | self.contradicted.keys()
         return [edge for pair, edge in self.edges.items() if pair not in left_out]
 
-    def _joining(self, pairs: Iterable[tuple[int, int]]) -> dict[frozenset[int], list[tuple[int, int]]]:
+    def _joining(self, pairs: Iterable[ScanPair]) -> dict[frozenset[int], list[ScanPair]]:
         """Group the pairs whose scans lie in two maps of three scans or more by these maps."""
         map_of, found = self.graph.component.tolist(), defaultdict(list)
         sizes = np.bincount(map_of)
@@ -96,7 +97,7 @@ class GrowingMap:
                 found[maps].append(pair)
         return found
 
-    def pair_of(self, motion: Motion) -> tuple[int, int]:
+    def pair_of(self, motion: Motion) -> ScanPair:
         """The registered pair between the scans of a motion, in the order on record."""
         ends = motion.source, motion.target
         return ends if ends in self.edges else ends[::-1]
@@ -117,29 +118,27 @@ class GrowingMap:
     def register(self, executor: Executor | None, after_round: Callable[[], object]) -> None:
         """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
-        self.keypoints = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
-        self._compare(executor, candidates(keypoints))
+        stored = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
+        self._compare(executor, stored, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
-            self._compare(executor, partners_of_partners(len(keypoints), self.inliers))
+            self._compare(executor, stored, partners_of_partners(len(keypoints), self.inliers))
         for _ in progress(self._rounds(executor, after_round), "register", self._pairs_left()):
             pass
 
-    def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
+    def _compare(self, executor: Executor | None, keypoints: KeypointFile, pairs: Sequence[ScanPair]) -> None:
         """Screen pairs of scans."""
-        screened = map_unordered(executor, _screen, (self.keypoints, self.work.prior), pairs)
+        screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
             self.inliers[pair] = self.inliers[pair[::-1]] = count
 
-    def _rounds(
-        self, executor: Executor | None, after_round: Callable[[], object]
-    ) -> Iterator[tuple[int, int]]:
+    def _rounds(self, executor: Executor | None, after_round: Callable[[], object]) -> Iterator[ScanPair]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
         while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
             yield from self._answered(executor, chosen)
             after_round()
 
-    def _proposed(self, count: int) -> list[tuple[int, int]]:
+    def _proposed(self, count: int) -> list[ScanPair]:
         """Up to `count` pairs without a record to register next."""
         n, used = len(self.scans), self.used()
         probability = probability_of(matrix(n, self.inliers)).tocoo()
@@ -150,7 +149,7 @@ class GrowingMap:
         conductance = symmetric(n, used, np.array([edge.confidence for edge in used]))
         return propose(probability.tocsr(), conductance, min(count, self._pairs_left()))
 
-    def _factors(self, pairs: Sequence[tuple[int, int]]) -> list[float]:
+    def _factors(self, pairs: Sequence[ScanPair]) -> list[float]:
         """Factors on the probabilities of pairs: less than 1 after refusals between their two maps.
 
         They are 0 between two maps that are not compared; see `map_pairs`.
@@ -167,11 +166,9 @@ class GrowingMap:
         n = len(self.scans)
         return max(min(MAX_PAIRS_PER_SCAN * n, n * (n - 1) // 2) - len(self.answers), 0)
 
-    def _answered(
-        self, executor: Executor | None, chosen: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[int, int]]:
+    def _answered(self, executor: Executor | None, chosen: Sequence[ScanPair]) -> Iterator[ScanPair]:
         """Register the pairs that are not on record, and add all in the order given."""
-        named: dict[Pair, tuple[int, int]] = {
+        named: dict[Pair, ScanPair] = {
             (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
         }
         kept = self.records.by_pair
