@@ -50,14 +50,14 @@ def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
     xp = namespace(points)
     distance, rows = Index(points).query(queries, NEIGHBORS, radius)
     near = xp.isfinite(distance)
-    rows *= near  # of any point, if none is near: it does not count
+    rows *= near  # row 0 in place of neighbours that are missing, which count nothing
     columns = xp.stack([points[:, axis] for axis in range(3)])
     at_once = QUERIES_AT_ONCE if is_on_host(points) else max(1, len(queries))
     found = xp.empty((len(queries), 9), dtype=points.dtype, device=device_of(points))
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
         centred = _centred(columns, queries[some], rows[some], near[some])
-        # Stacked, as a list of rows would be brought to a GPU
+        # Stacked: a list as an index would be copied to a GPU
         first, second = (xp.stack([centred[axis] for axis in axes]) for axes in (FIRST, SECOND))
         products = xp.einsum("pqk,pqk->pq", first, second)
         found[some] = xp.stack([products[product] for product in ENTRIES], axis=1)

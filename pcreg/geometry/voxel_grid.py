@@ -67,7 +67,7 @@ def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.nd
 def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray) -> Array:
     """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
     xp = namespace(points)
-    # An array of sizes, as a GPU would multiply by the inverse of a number
+    # Sizes as an array: instead of dividing by a number, PyTorch multiplies by its inverse, rounded
     corner, size, first = like(np.stack([origin, np.full(3, voxel), lowest]), points)[:, :, None]
     inside = xp.stack([points[:, axis] for axis in range(3)])
     inside -= corner

@@ -23,7 +23,7 @@ WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken 
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
 DISTINCT = 1_000_000  # parts of the extent: points closer to each other are one
 BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
-GPU_BISECTIONS = 3  # for each wait, which takes a GPU longer than to count cells of seven sizes
+GPU_BISECTIONS = 3  # in one step: to wait for a GPU takes longer than to count cells of seven sizes there
 
 
 def extent(points: Array) -> float:

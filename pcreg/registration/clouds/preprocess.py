@@ -94,7 +94,7 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     viewpoints = cloud.keypoint_viewpoint
     found = descriptor.describe(local, None if viewpoints.ndim == 1 else viewpoints - origin)
     rows = cloud.rows
-    # Cells that are counted alike keep all; else the nearest points are exact: they are rows of `local`
+    # With the same cells a descriptor keeps all points; else it keeps some rows of `local`, found by place
     if len(found.points) != len(local) or not (found.points == local).all():
         rows = rows[Index(local).query(found.points)[1]]
     return DescribedCloud(

@@ -64,7 +64,7 @@ class DescriptorAgreement:
         moved = like(moved_by_each(motions, self.points).reshape(-1, 3), self.features)
         xp = namespace(moved)
         distances, nearest = self.index.query(moved, max_distance=self.distance)
-        # Compared with the last one where none is near: to choose the points first is a wait for the device
+        # Points that touch nothing are compared, too, and dropped below: to choose first waits for the device
         partners = take(self.target_features, nearest.clip(max=len(self.target_points) - 1))
         cosines = xp.einsum("nc,hnc->hn", self.features, partners.reshape(-1, *self.features.shape))
         shape = len(motions), len(self.points)

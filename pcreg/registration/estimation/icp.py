@@ -56,11 +56,11 @@ def refine(
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
     starts, planes = to_work @ motions, Planes(target - like(origin, target), normals)
     some, moved = moved_by_each(starts, every_nth(source, MAX_COARSE_POINTS)), moved_by_each(starts, source)
-    none, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
-    coarse = point_to_plane(some, planes, none, 2 * distance, min_step, iterations)
+    still, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
+    coarse = point_to_plane(some, planes, still, 2 * distance, min_step, iterations)
     fine = point_to_plane(moved, planes, coarse, distance, min_step, iterations)
     found = []
-    for start, points, steps in zip(starts, moved, np.stack([none, coarse, fine], axis=1), strict=True):
+    for start, points, steps in zip(starts, moved, np.stack([still, coarse, fine], axis=1), strict=True):
         fits = _fits(moved_by_each(steps, points), planes.index, distance)
         best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
         _, near, rmse = fits[best].tolist()
