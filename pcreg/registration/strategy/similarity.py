@@ -87,7 +87,7 @@ def register_similarity(
     for proposal in proposed[:MAX_ANSWERS]:
         is_tried = proposal.agreeing >= MIN_AGREEMENT * proposed[0].agreeing
         if is_tried or not any(answer.found.registered for answer in answers):
-            scale = _refined(source, target, at, proposal.scale)
+            scale = _refined(source, target, at, proposal.scale, seed)
             clock.lap("scale_refinement")
             enlarged = source.enlarged(scale)
             found = answer_at_scales(enlarged, target, scales.scales(enlarged, target), search, **options)
@@ -177,11 +177,13 @@ def _fit(
     return best, most
 
 
-def _refined(source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, scale: float) -> float:
+def _refined(
+    source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, scale: float, seed: int
+) -> float:
     """The scale near a proposed one at which the surfaces fit, if the likeliest motion there is right."""
     for _ in range(REFINEMENTS):
         a, b = source.enlarged(scale).at(at.descriptor), target.at(at.descriptor)
-        T = at.match(a, b).T_target_source
+        T = at.match(a, b, seed=seed).T_target_source
         factor = scale_of(refine_similarity(a.surface, b.surface, b.normals, T, at.voxel))
         if not 1 / SAME_SCALE < factor < SAME_SCALE:  # a wrong motion
             break

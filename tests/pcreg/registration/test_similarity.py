@@ -6,6 +6,7 @@ import pytest
 from pcreg.geometry.se3 import enlargement, inverse, scale_of, se3, transform
 from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.matching.prior import Prior
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -40,6 +41,18 @@ def test_a_source_that_fits_at_two_scales_is_refused(registrar):
     found = registrar.register(registrar.prepare(room.source / 3), prepared, scale=True)
     assert not found.registered
     assert found.reason == "the scale cannot be determined: 3 and 4.5 fit about equally well"
+
+
+def test_the_seed_is_that_of_every_search(registrar, room, monkeypatch):
+    seeds, match = set(), SingleScaleRegistrar.match
+
+    def noting(scale, *clouds, seed=0):
+        seeds.add(seed)
+        return match(scale, *clouds, seed=seed)
+
+    monkeypatch.setattr(SingleScaleRegistrar, "match", noting)
+    registrar.register(room.source / 3, room.target, scale=True, seed=5)
+    assert seeds == {5}
 
 
 def test_another_room_is_refused(registrar):
