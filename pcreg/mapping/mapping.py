@@ -143,13 +143,15 @@ def run(
 ) -> Map:
     """The map of the scans in these files, in any order; pairs recorded in `folder` are not done again.
 
-    The `prior` holds between every two scans. Raises InputError as `register_all`, for settings that differ
-    from those of the records, and if a worker lacks the registrar's device.
+    The `prior`, of gravity alone, holds between every two scans. Raises InputError as `register_all`, for
+    settings that differ from those of the records, and if a worker lacks the registrar's device.
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are not a map; name two or more")
     if len(set(paths)) < len(paths):
         raise InputError(f"{max(paths, key=list(paths).count)}: is named twice; name each scan once")
+    if prior.near is not None:
+        raise InputError("prior.near: is a transform of one pair; give a map the direction of gravity alone")
     option = check_viewpoint(viewpoint)
     if sequence:
         small_gicp()  # refused before anything is read

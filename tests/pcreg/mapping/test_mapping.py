@@ -16,6 +16,7 @@ from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.stored import CloudFile
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -192,5 +193,8 @@ def test_what_is_no_map_is_refused(places, tmp_path):
         mapping.run(Registrar(voxel=VOXEL), [damaged], tmp_path, workers=0)
     with pytest.raises(InputError, match=r"x\.ply: is named twice"):
         mapping.run(Registrar(voxel=VOXEL), ["y.ply", damaged, damaged], tmp_path, workers=0)
+    near = Prior(near=np.eye(4), within=(1, 10))
+    with pytest.raises(InputError, match=r"prior\.near: is a transform of one pair"):
+        mapping.run(Registrar(voxel=VOXEL), paths_of(places[0])[:2], tmp_path, prior=near, workers=0)
     with pytest.raises(InputError, match="1 of 2 scans can be used"):
         mapping.run(Registrar(voxel=VOXEL), [damaged, paths_of(places[0])[0]], tmp_path, workers=0)
