@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.cli import exit_status, register
-from pcreg.cli.options import parser_of
+from pcreg.cli.options import check_out, parser_of
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_error, translation_error
 from pcreg.io.cloud import write_ply
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int
 def _run(out: Path) -> int:
     with np.load(SCANS) as file:
         scans, T_true = [points(depth, file["focal"]) for depth in file["depth"]], file["T_target_source"]
+    check_out(out)
     paths = [out / "source.ply", out / "target.ply"]
     for path, scan in zip(paths, scans, strict=True):
         write_ply(path, scan)

@@ -73,11 +73,16 @@ def tolerant(stream: Any) -> TextIO:
 
 
 class _Tolerant(io.FileIO):
+    failed = False  # what is left in the buffer is lost, too
+
     def write(self, data: bytes) -> int:
         try:
-            return super().write(data)
+            return len(data) if self.failed else super().write(data)
         except BrokenPipeError:
             return len(data)
+        except OSError as error:
+            self.failed = True
+            raise OSError(error.errno, error.strerror, "the standard output or error") from error
 
 
 def _refused(sentence: object, status: int = 2) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
+from pcreg.io.cloud import files_of
 from pcreg.mapping.map import COLORED, VIEWED, folder_of
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import write_text
@@ -24,17 +25,18 @@ the scale of the scans; each scan is registered to the most promising ones, with
 `pcreg register`. Sensor positions of the map are estimated region by region, unless its file states them for
 each point, as map.npz in a folder does.
 
-Prints a line per scan, and writes located.json into --out DIR: a list of the scans. Each has `scan`, and the
-transform and verdict as in result.json of `pcreg register`; T_target_source moves the scan into the map. A
-scan that cannot be used has `scan` and `error`. Exit status: 0 all scans are found; 1 some are not; 2 bad
-input or no place to write; 70 a fault of the program.
+Prints a line per scan, scan_2 before scan_10, and writes the same as a list into located.json in --out DIR.
+Each has `scan`, and the transform and verdict as in result.json of `pcreg register`; T_target_source moves
+the scan into the map. A scan that cannot be used has `scan` and `error`. Exit status: 0 all scans are found;
+1 some are not; 2 bad input or no place to write; 70 a fault of the program.
 """
 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> int:
     """Run the command line and return its exit status."""
     parser = shared.parser_of(program, DESCRIPTION)
-    parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
+    files = "files, or patterns in quotes such as 'scans/*.ply'"
+    parser.add_argument("scans", nargs="+", metavar="SCAN", help=files)
     parser.add_argument("map", type=shared.folder, metavar="MAP")
     parser.add_argument("--viewpoint", **shared.SCAN_VIEWPOINT)
     json_words = "the content of located.json, a line per scan,"
@@ -55,6 +57,7 @@ def map_file(path: Path) -> Path:
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
+    scans = files_of(options.scans, least=1)
     registrar, path = shared.registrar_of(options), map_file(options.map)
     of_scans, of_map = shared.for_both(options, "units", "m")
     if path != options.map:
@@ -64,11 +67,11 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     target = registrar.prepare(path, units=of_map, columns=options.columns, is_map=True)
     settings = {"units": of_scans, "columns": options.columns, "viewpoint": options.viewpoint}
     found, work = {}, (registrar, target, settings, options.seed)
-    for path, record in progress(_records(work, options.scans), "locate", len(options.scans)):
-        found[path] = {"scan": str(path), **record}
+    for path, record in progress(_records(work, scans), "locate", len(scans)):
+        found[path] = {"scan": path, **record}
         if options.json:
             print(json.dumps(found[path]), file=stdout, flush=True)
-    located = [found[path] for path in options.scans]
+    located = [found[path] for path in scans]
     if all("error" in record for record in located):
         raise InputError(located[0]["error"])
     if notes := [note for record in located for note in record.get("notes", ())]:
@@ -82,7 +85,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     return all(record.get("registered") for record in located)
 
 
-def _records(work: tuple[Any, ...], paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _records(work: tuple[Any, ...], paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Path and record of each scan, in any order; workers get the map with the regions of the first scan."""
     first, *others = paths
     yield first, _record(*work, first)
@@ -91,7 +94,7 @@ def _records(work: tuple[Any, ...], paths: list[Path]) -> Iterator[tuple[Path, d
         yield from map_unordered(executor, _record, work, others)
 
 
-def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, path: Path) -> dict[str, Any]:
+def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, path: str) -> dict[str, Any]:
     """The record of a scan; one that cannot be used spoils no other."""
     found, error = attempted(
         lambda: registrar.register(registrar.prepare(path, **settings), target, seed=seed)

@@ -134,13 +134,18 @@ def for_both(options: argparse.Namespace, name: str, default: Any) -> tuple[Any,
 
 def check(options: argparse.Namespace) -> None:
     """Raise InputError for options of `add_options` that cannot be used, and for a folder without access."""
-    if os.path.isfile(options.out):  # Path.is_file raises where one may not search
-        raise InputError(f"{options.out}: --out is a file; name a folder")
     check_seed(options.seed)
     check_settings(options.voxel, options.weights, options.device)
     if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
-    check_folder(options.out)
+    check_out(options.out)
+
+
+def check_out(folder: Path) -> None:
+    """Raise InputError for a file, and for a folder without access."""
+    if os.path.isfile(folder):  # Path.is_file raises where one may not search
+        raise InputError(f"{folder}: --out is a file; name a folder")
+    check_folder(folder)
 
 
 def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:

@@ -124,11 +124,11 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
 
-def files_of(named: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+def files_of(named: Sequence[str], known: Sequence[str] = (), least: int = 2) -> list[str]:
     """The `known` files, then those that are named or match a pattern, each once.
 
     The latter are in natural order: scan_2 before scan_10. Raises InputError for a folder, for a pattern that
-    no file matches, and for fewer than two files.
+    no file matches, and for fewer than `least` files.
     """
     found = {os.path.abspath(each): each for each in known}
     new: dict[str, str] = {}  # by absolute path
@@ -142,13 +142,18 @@ def files_of(named: Sequence[str], known: Sequence[str] = ()) -> list[str]:
             new.setdefault(os.path.abspath(each), each)
     for path, each in sorted(new.items(), key=lambda item: natural(item[1])):
         found.setdefault(path, each)
-    if len(found) < 2:
-        raise InputError(f"{' '.join(named)}: {len(found)} files match; name two or more")
+    if len(found) < least:
+        raise InputError(f"{' '.join(named)}: {len(found)} files match; name {least} or more")
     return list(found.values())
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
-    """Return x y z (N, 3) float64 of rows (N, 3 to 32); InputError, with the name, for others."""
+    """Return x y z (N, 3) float64 of rows (N, 3 to 32), or of fields of these names, as of ROS messages.
+
+    Raises InputError, with the name, for others.
+    """
+    if rows.ndim == 1 and {"x", "y", "z"} <= {*(rows.dtype.names or ())}:
+        rows = np.stack([rows[axis] for axis in "xyz"], axis=1)
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):

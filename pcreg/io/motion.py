@@ -21,11 +21,13 @@ def read_motion(path: str | Path) -> np.ndarray:
     """Read a rigid motion (4, 4) float64; InputError, with the path, for a file without one.
 
     Text holds the 16 numbers of the matrix, or the 12 of its upper rows, row by row; brackets, commas and
-    comments after `#` are allowed. A result.json of `pcreg register` is read, too.
+    comments after `#` are allowed. What `pcreg register` prints is read, too, and so is a result.json of it.
     """
     try:
         with open_text(Path(os.path.expanduser(path))) as file:
             text = file.read().decode("latin-1")
+        if printed := re.search(r"T_target_source =\s*(\[\[.*?\]\])", text, re.DOTALL):
+            text = printed[1]
         if text.lstrip().startswith("{"):
             matrix = json.loads(text)["T_target_source"]
         else:
@@ -34,7 +36,7 @@ def read_motion(path: str | Path) -> np.ndarray:
         raise InputError(f"{path}: no such file; name one that holds a transform") from error
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read ({error.strerror}); name a file with a transform"
+            f"{path}: cannot be read ({error.strerror or error}); name a file with a transform"
         ) from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error

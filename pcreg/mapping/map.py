@@ -91,7 +91,7 @@ class Map:
         return f"belongs to no other scan; likeliest to {other}, confidence {best.confidence:.2f}: {reason}"
 
     def transform(self, row: int, points: Points, units: str = "m", columns: int | None = None) -> np.ndarray:
-        """Move points of a scan, as `register` takes them, into the frame of its map: (N, 3), metres."""
+        """Move points of a scan into the frame of its map: (N, 3), metres, as `Registration.transform`."""
         return transform(self.T_map_scan[row], points_of(points, "points", units, columns))
 
     @property

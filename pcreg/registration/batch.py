@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.io.cloud import files_of
+from pcreg.io.formats.text import is_number
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
@@ -33,7 +34,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
-OTHER_RUN = "name another folder with --out"
+OTHER_RUN = "name another folder (--out, or folder=)"
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
 
@@ -62,7 +63,7 @@ def pairs_of(listed: str, *more: str) -> list[Pair]:
         names = [name.strip() for name in row]
         if not any(names) or (number == 1 and [name.lower() for name in names[:2]] == ["source", "target"]):
             continue
-        if len(names) < 2 or not all(names[:2]):
+        if len(names) < 2 or not all(names[:2]) or all(map(is_number, names)):
             raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
         named[tuple(str(Path(listed).parent / expanduser(name)) for name in names[:2])] = None
     if not named:

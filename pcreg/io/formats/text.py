@@ -65,7 +65,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
     cells = re.split(r"[\s,;]+", first)
-    if first and not any(map(_is_number, cells)):
+    if first and not any(map(is_number, cells)):
         names = _names(first)
         if missing := [axis for axis in "xyz" if axis not in names]:
             raise InputError(
@@ -121,7 +121,7 @@ def _cells(words: Sequence[str], columns: Sequence[int]) -> list[str]:
     return [words[column].strip() for column in columns if column < len(words)]
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:

@@ -21,6 +21,7 @@ VIEWPOINTS = ("auto", "sensor")
 # One of VIEWPOINTS; x, y, z; or a row x, y, z per point
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
 MIN_SIZE_METRES = 0.5  # of a cloud whose unit is believed: streets in metres read as mm are smaller
+MAX_STEP = 1e-3  # of the extent, between the coordinates that 32 bits can hold
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -40,10 +41,17 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
         read = replace(read, points=read.points * metres, viewpoint=viewpoint)
     cloud = without_outliers(read, name)
-    if unit != "m" and len(cloud.points) and (size := np.ptp(cloud.points, axis=0).max()) < MIN_SIZE_METRES:
-        note = f"only {1000 * size:.3g} mm across in {unit}: if its coordinates are metres, give m to --units"
-        cloud = replace(cloud, notes=(*cloud.notes, note))
-    return cloud
+    notes, size = [], np.ptp(cloud.box, axis=0).max()
+    if unit != "m" and 0 < size < MIN_SIZE_METRES:
+        doubt = "if its coordinates are metres, give m to --units"
+        notes.append(f"only {1000 * size:.3g} mm across in {unit}: {doubt}")
+    step = float(np.spacing(np.float32(np.abs(cloud.box).max())))
+    if step > MAX_STEP * size > 0 and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
+        doubt = "store 64-bit numbers, or subtract an offset first"
+        notes.append(
+            f"coordinates are rounded to {step:g} m, as 32-bit numbers far from the origin are: {doubt}"
+        )
+    return replace(cloud, notes=(*cloud.notes, *notes)) if notes else cloud
 
 
 def check_seed(seed: int) -> None:
@@ -91,13 +99,16 @@ def _metres(unit: str, name: str) -> float:
 
 
 def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
-    """Return points (N, 3) float64, metres: of a file those that are finite, of anything else all rows.
+    """Return points (N, 3) float64, metres, a row for each of the file or array, NaN where it has no point.
 
     They are a copy: the caller may change an array before it is registered.
     """
     metres = _metres(unit, name)
     if isinstance(cloud, str | Path):
-        return metres * read_cloud(cloud, columns).points
+        read = read_cloud(cloud, columns)
+        points = np.full((len(read.points) + read.dropped, 3), np.nan)
+        points[slice(None) if read.rows is None else read.rows] = metres * read.points
+        return points
     return metres * coordinates(rows_of(cloud, name), name)
 
 

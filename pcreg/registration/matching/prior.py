@@ -168,7 +168,7 @@ def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray,
 
 def _limits(within: object) -> tuple[float, float]:
     if (
-        not isinstance(within, Sequence)
+        not isinstance(within, Sequence | np.ndarray)
         or len(within) != 2
         or not all(isinstance(value, Real) and 0 < value < np.inf for value in within)
     ):

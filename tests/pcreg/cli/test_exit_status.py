@@ -73,6 +73,16 @@ def test_a_reader_that_has_left_does_not_stop_a_command(tmp_path):
     assert done.exists()
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_full_stream_is_status_2_and_one_sentence(tmp_path):
+    line = f"{sys.executable} -c '{PROGRAM}' {tmp_path / 'done'} > /dev/full"
+    done = subprocess.run(["sh", "-c", line], timeout=60, capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "done").exists()) == (2, False)
+    assert done.stderr == (
+        "error: the standard output or error: cannot be written (No space left on device); make room\n"
+    )
+
+
 def test_a_stream_that_was_never_open_is_none_to_write_to(tmp_path):
     line = f"{sys.executable} -c '{PROGRAM}' {tmp_path / 'done'} >&- 2>&-"
     assert subprocess.run(["sh", "-c", line], timeout=60).returncode == 1

@@ -59,22 +59,22 @@ def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):
     np.testing.assert_allclose(found["T_target_source"], room.T_world_source, atol=0.1)
 
 
-def test_workers_find_scans_in_the_order_given_and_one_that_is_not_found_is_status_1(files, tmp_path, capsys):
+def test_workers_find_scans_in_natural_order_and_one_that_is_not_found_is_status_1(files, tmp_path, capsys):
     (tmp_path / "empty.ply").touch()
+    (tmp_path / "last.ply").write_bytes((files / "scan.ply").read_bytes())
     scans = [
-        str(files / "scan.ply"),
-        str(tmp_path / "empty.ply"),
-        str(files / "other.ply"),
-        str(files / "scan.ply"),
+        *map(str, sorted(files.glob("*.ply"))),
+        *(f"{tmp_path}/{name}.ply" for name in ("empty", "last")),
     ]
-    assert main([*scans, str(files / "map" / "map.ply"), *VOXEL, "--out", str(tmp_path), "--json"]) == 1
-    found = json.loads((tmp_path / "located.json").read_text())
+    named = [str(tmp_path / "*.ply"), str(files / "*.ply"), str(files / "map" / "map.ply")]
+    assert main([*named, *VOXEL, "--out", str(tmp_path / "out"), "--json"]) == 1
+    found = json.loads((tmp_path / "out" / "located.json").read_text())
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]  # as they are done
     assert len(printed) == 4
     assert all(each in printed for each in found)
     assert [each["scan"] for each in found] == scans
-    assert [each.get("registered") for each in found] == [True, None, False, True]
-    assert "empty.ply: the file is empty" in found[1]["error"]
+    assert [each.get("registered") for each in found] == [False, True, None, True]
+    assert "empty.ply: the file is empty" in found[2]["error"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert "--out" in capsys.readouterr().err
     monkeypatch.setattr(batch, "code_fingerprint", lambda *_: "changed")
     assert register.main(command) == 2
-    assert "as before an update; name another folder with --out" in capsys.readouterr().err
+    assert "as before an update; name another folder (--out, or folder=)" in capsys.readouterr().err
 
 
 def test_a_doubtful_unit_is_noted(scans, caplog):
@@ -102,7 +102,7 @@ def test_a_pattern_of_clouds_and_a_home_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe", "\xff\xfea\0,\0b\0\n\0"]
+    "text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "1.5,2,3\n", "\xff\xfe", "\xff\xfea\0,\0b\0\n\0"]
 )
 def test_a_list_without_pairs(tmp_path, text):
     (tmp_path / "pairs.csv").write_bytes(text.encode("latin-1"))
@@ -176,5 +176,5 @@ def test_files_and_a_pattern_make_the_same_pairs(tmp_path):
     pairs = batch.pairs_of(str(tmp_path / "*.ply"))
     assert pairs == [(files[2], files[1]), (files[0], files[2])]
     assert batch.pairs_of(*files) == pairs
-    with pytest.raises(InputError, match=r"1 files match; name two or more"):
+    with pytest.raises(InputError, match=r"1 files match; name 2 or more"):
         batch.pairs_of(files[0])

@@ -19,6 +19,14 @@ def test_columns_after_the_third_are_ignored(columns):
         np.testing.assert_array_equal(as_cloud(given, "left").points, POINTS)
 
 
+def test_fields_by_name_as_ros_reads_them():
+    rows = np.empty(500, dtype=[("ring", "u2"), ("z", "f4"), ("y", "f8"), ("x", "f8")])
+    rows["x"], rows["y"], rows["z"] = POINTS.T
+    np.testing.assert_allclose(as_cloud(rows, "left").points, POINTS, atol=1e-6)
+    with pytest.raises(InputError, match="left"):
+        as_cloud(rows[["ring", "x", "y"]], "left")
+
+
 def test_point_clouds_of_open3d():
     import open3d
 
@@ -112,6 +120,13 @@ def test_metres_that_are_called_millimetres_are_noted(metres):
     words = f"only {metres} mm across in mm: if its coordinates are metres, give m to --units"
     assert note == words
     assert as_cloud(1000 * points, "source", "mm").notes == as_cloud(points, "source").notes == ()
+
+
+def test_coordinates_that_32_bits_round_are_noted():
+    far = np.random.default_rng(0).uniform(0, 4, (100, 3)) + (5e5, 5.4e6, 300)
+    (note,) = as_cloud(far.astype(np.float32), "source").notes
+    assert note.startswith("coordinates are rounded to 0.5 m, as 32-bit numbers far from the origin are")
+    assert as_cloud(far, "source").notes == as_cloud((far - far[0]).astype(np.float32), "source").notes == ()
 
 
 @pytest.mark.parametrize("units", ["mm", ("mm", "mm"), ["mm", "mm"]])

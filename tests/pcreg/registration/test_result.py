@@ -25,7 +25,7 @@ def result() -> Registration:
     )
 
 
-@pytest.mark.parametrize("kind", ["list", "tensor", "columns", "NaN", "file"])
+@pytest.mark.parametrize("kind", ["list", "tensor", "columns", "NaN", "file", "file with NaN"])
 def test_it_moves_what_is_registered(kind, tmp_path):
     points = np.array([[1.0, 0, 0], [0, 1.0, 0]])
     write_ply(tmp_path / "a.ply", points)
@@ -35,9 +35,11 @@ def test_it_moves_what_is_registered(kind, tmp_path):
         "columns": np.insert(points, 3, 9, axis=1),
         "NaN": np.insert(points, 1, np.nan, axis=0),
         "file": tmp_path / "a.ply",
+        "file with NaN": tmp_path / "a.npy",
     }[kind]
+    np.save(tmp_path / "a.npy", np.insert(points, 1, np.nan, axis=0))
     moved = result().transform(given)
-    assert len(moved) == (3 if kind == "NaN" else 2)
+    assert len(moved) == (3 if "NaN" in kind else 2)
     np.testing.assert_allclose(moved[[0, -1]], [[1, 3, 3], [0, 2, 3]])
     np.testing.assert_allclose(result().transform(given, units="mm")[0], [1, 2.001, 3])
     with pytest.raises(InputError, match=r"points: .*rows of at least x y z"):
