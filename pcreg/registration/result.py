@@ -41,8 +41,8 @@ class Registration:
         matched_points: (inliers, 2, 3), metres, coordinates of the matches in the given frames.
         viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
-        covariance: (6, 6), of small rotations about the axes through the source's origin, then of translations
-            along them, T = T_target_source exp(.); None if not registered, or scaled.
+        covariance: (6, 6), of small rotations about the axes through the origin of the source, then of
+            translations along them, T = T_target_source exp(.); None if not registered, or scaled.
         alternative: (4, 4), another transform about as likely; of `verify` the better one.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
