@@ -59,7 +59,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
     with locked(folder, "give this run an out= of its own"):
-        records = Records(folder / "records.jsonl", _identity(cfg, setup))
+        records = Records(folder / "records.jsonl", _identity(cfg, setup, dataset))
         write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg, resolve=True))
         scored = measure(records)
         print(_write(folder, scored, setup))
@@ -119,6 +119,7 @@ def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
         for key, value in _plain(cfg.data).items()
         if key not in UNNAMED and value is not None and value != UNALTERED.get(key)
     )
+    altered += (f"limit={cfg.limit}",) if cfg.limit else ()
     left_out, seeds = tuple(dataset.left_out), tuple(cfg.seeds)
     return Setup(dataset.name, seeds=seeds, alterations=altered, left_out=left_out, **named)
 
@@ -150,7 +151,7 @@ def _check(cfg: DictConfig) -> None:
         )
 
 
-def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
+def _identity(cfg: DictConfig, setup: Setup, dataset: PairDataset) -> dict[str, Any]:
     """All that the figures depend on; two runs that differ in it may not share a folder."""
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     settings["data"].pop("workers", None)
@@ -158,6 +159,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
         "code": code_fingerprint(*EVALUATING),
         "weights_checksum": setup.fingerprint,
         "versions": setup.versions,
+        "scans": getattr(dataset, "fingerprint", ""),  # of a folder whose files may change
         "left_out": list(setup.left_out),
     }
 

@@ -45,13 +45,20 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     with replacing(path) as temporary:
         save_weights(temporary, trained, half=True)
         rounded = load_weights(temporary)
-        text = _card(temporary, rounded, training, data, measured, before=fingerprint(trained))
+        text = _card(temporary, rounded, training, which, data, measured, before=fingerprint(trained))
     write_text(path.with_suffix(".md"), text.replace(temporary.name, path.name))
     return 0
 
 
 def _card(
-    weights: Path, network: ResUNet, training: Path, data: str | None, folders: list[Path], *, before: str
+    weights: Path,
+    network: ResUNet,
+    training: Path,
+    which: str,
+    data: str | None,
+    folders: list[Path],
+    *,
+    before: str,
 ) -> str:
     """Markdown about the file `weights`, whose checksum was `before`: network, data and measured figures."""
     settings = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
@@ -72,6 +79,7 @@ def _card(
         before=before,
         measured="\n\n".join(tables).strip() or "Nothing yet.",
         name=trained.name,
+        which=which,
         start=OmegaConf.select(trained, "weights"),
         settings=settings.strip(),
     )

@@ -110,6 +110,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
                 save_weights(folder / "mixed.safetensors", network)
+            else:  # those of an earlier run have other shares
+                (folder / "mixed.safetensors").unlink(missing_ok=True)
             if protocol:
                 before, after = FCGF(start, device), FCGF(network, device)
                 print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))

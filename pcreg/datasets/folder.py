@@ -1,5 +1,6 @@
 """Own scans: a folder of point clouds, with `poses.txt`, `pairs.txt`, or neither."""
 
+import hashlib
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -31,8 +32,9 @@ class Folder:
     later scan as source. With neither list odometry proposes the pairs of consecutive scans, each with its
     sensor at the origin, and those that fit poorly are dropped; results are kept under `cache`.
 
-    Clouds are first read for `pairs`. Raises InputError for a missing folder, for lists that do not fit the
-    clouds, and if no pair is left. configs/data/folder.yaml explains the other settings.
+    Clouds are first read for `pairs`, with `columns` as by `read_cloud`. Raises InputError for a missing
+    folder, for lists that do not fit the clouds, and if no pair is left. configs/data/folder.yaml explains
+    the other settings.
     """
 
     name = "own scans"
@@ -51,9 +53,11 @@ class Folder:
         split: str = "all",
         held_out: float = 0.25,
         cache: str | Path | None = None,
+        columns: int | None = None,
     ):
         self.root = Path(root)
         self.voxel = voxel
+        self.columns = columns
         self.minimum_overlap = minimum_overlap
         self.neighbours = neighbours
         self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
@@ -76,6 +80,18 @@ class Folder:
         self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
+        if self.poses is None and not (self.root / "pairs.txt").is_file():
+            self.name = "own scans, truth by odometry"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Number and bytes of the clouds, and a checksum of how they are read and of when they changed."""
+        stats = [(self.root / name).stat() for name in self.names]
+        about = [(name, each.st_size, each.st_mtime_ns) for name, each in zip(self.names, stats, strict=True)]
+        checksum = hashlib.sha256(
+            repr([self.columns, *about]).encode("utf-8", "surrogateescape")
+        ).hexdigest()[:12]
+        return f"{len(about)} with {sum(each.st_size for each in stats)} bytes, {checksum}"
 
     @property
     def outdoor(self) -> bool:
@@ -109,7 +125,7 @@ class Folder:
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""
-        return read_cloud(self.root / name).points
+        return read_cloud(self.root / name, self.columns).points
 
     def _proposed(self, poses: np.ndarray, scans: range) -> list[tuple[int, int]]:
         """Pairs (source, target) of these scans to try."""
@@ -118,8 +134,7 @@ class Folder:
 
     def _registered(self) -> list[Pair]:
         """Pairs of scans without poses with an accepted registration."""
-        sizes = {name: (self.root / name).stat().st_size for name in self.names}
-        odometry = Odometry(self.cache / "fits.jsonl", sizes, self.cloud, self.voxel)
+        odometry = Odometry(self.cache / "fits.jsonl", self.names, self.fingerprint, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
         proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
         return odometry.pairs(evenly(proposed, self.proposals), self.minimum_overlap, self.root.name)
@@ -171,6 +186,8 @@ class Folder:
         for name in names:
             if name not in self.names:
                 raise ValueError(f"{name} is no point cloud in the folder")
+        if len(names) == 2 and names[0] == names[1]:
+            raise ValueError("a pair is of two clouds")
         if len(fields) == 18:
             return *names, rigid(np.array(numbers, dtype=np.float64).reshape(4, 4))
         if len(fields) != 2:

@@ -4,10 +4,9 @@ The path drifts, so the scans of a pair are registered again from its motion. A 
 no pair is proposed across a cut. Each fit is computed once and kept in a file of records.
 """
 
-import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
 from importlib.metadata import version
@@ -35,18 +34,22 @@ MAX_FAILED_NAMED = 5  # steps; the others are counted
 class Odometry:
     """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
 
-    `sizes` has their names, in order, and sizes in bytes. All lengths are multiples of `voxel`, in metres.
+    `fingerprint` tells their content from that of others. All lengths are multiples of `voxel`, in metres.
     Records are kept in `path`; raises InputError if it holds those of other scans, settings or code.
     """
 
     def __init__(
-        self, path: Path, sizes: Mapping[str, int], cloud: Callable[[str], np.ndarray], voxel: float
+        self,
+        path: Path,
+        names: Sequence[str],
+        fingerprint: str,
+        cloud: Callable[[str], np.ndarray],
+        voxel: float,
     ):
         small_gicp()  # refuse before anything is read
-        self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
-        scans = hashlib.sha256(repr(list(sizes.items())).encode()).hexdigest()[:12]
+        self.names, self._cloud, self.voxel = names, cloud, voxel
         settings = {
-            "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
+            "scans": fingerprint,
             "voxel": voxel,
             "small_gicp": version("small_gicp"),
             "code": code_fingerprint("arrays.py", "geometry", "io", "registration", "datasets/odometry.py"),

@@ -86,6 +86,11 @@ def read_log(path: Path, size: int) -> dict[tuple[int, int], np.ndarray]:
 
 def _listed(root: Path, benchmark: str) -> list[Pair]:
     if logs := _logs(root, benchmark):
+        without = [log for log in logs.values() if not log.with_name("gt.info").is_file()]
+        if 0 < len(without) < len(logs):
+            raise InputError(
+                f"{without[0].parent}: lacks gt.info, which other scenes have; download it again"
+            )
         return [pair for scene, log in sorted(logs.items()) for pair in _pairs_of_log(scene, log)]
     for folder in PICKLE_FOLDERS:
         for name in PICKLES[benchmark]:

@@ -18,7 +18,8 @@ from pcreg.evaluation import metrics
 from pcreg.evaluation.metrics import Figures, Row
 from pcreg.evaluation.protocol import Protocol, Setup
 
-LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "~": r"\textasciitilde{}"})
+LATEX = str.maketrans({each: rf"\{each}" for each in "%_&#${}"})
+LATEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})
 PUBLISHED_SAMPLES = (5000, 2500, 1000, 500, 250)  # of the lists in published.yaml
 
 Records = Sequence[dict[str, Any]]
@@ -157,7 +158,7 @@ def _errors(records: Records, setup: Setup) -> Table:
     ]
     units = {"RTE": "m", "RRE": "deg"}
     header = ["pairs pooled", *(f"{error} {units[error]} {statistic}" for error, statistic in columns)]
-    return Table(f"{setup.benchmark}: errors", header, rows)
+    return Table(f"{setup.benchmark}: errors{_drawn(setup, setup.protocol.samples[0])}", header, rows)
 
 
 def _wrongly_accepted(records: Records, setup: Setup) -> Table:
@@ -187,10 +188,15 @@ def per_scene(records: Records, setup: Setup, samples: int | None) -> Table:
             if key not in metrics.COUNTS
         }
         rows.append([name, *(cell(key, values) for key in keys)])
-    title = f"{setup.benchmark} by scene"
-    if isinstance(setup.protocol, Protocol):
-        title += f", {'all' if samples is None else samples} {setup.protocol.draw}"
+    title = f"{setup.benchmark} by scene{_drawn(setup, samples)}"
     return Table(title, ["", *map(heading, keys)], rows)
+
+
+def _drawn(setup: Setup, samples: int | None) -> str:
+    """Words on the number of samples, but for the system, which takes all."""
+    if not isinstance(setup.protocol, Protocol):
+        return ""
+    return f", {'all' if samples is None else samples} {setup.protocol.draw}"
 
 
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:

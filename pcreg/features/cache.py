@@ -40,6 +40,11 @@ class FeatureCache:
             with deterministic():
                 found = self.descriptor.describe(points).on("cpu")
             seconds = clock() - start
+            if len(found.points) != len(found.features) or not np.isfinite(found.features).all():
+                raise InputError(
+                    f"{type(self.descriptor).__name__}.describe() returned {len(found.points)} points and "
+                    f"features of shape {found.features.shape}; have it return finite numbers for each point"
+                )
             with replacing(path) as temporary:
                 np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
         return path

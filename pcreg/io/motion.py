@@ -53,7 +53,7 @@ def read_poses(path: Path) -> np.ndarray:
     """Poses (F, 4, 4) float64, one per line, each taking its scan into a frame common to all.
 
     A line is the 12 numbers of a 3 x 4 matrix, row by row (KITTI), or `time tx ty tz qx qy qz qw`
-    (TUM); the time is not used. `#` starts a comment. Raises InputError for anything else.
+    (TUM), whose times may not fall. `#` starts a comment. Raises InputError for anything else.
     """
     usual = "a line is 12 numbers (KITTI) or `time tx ty tz qx qy qz qw` (TUM)"
     with refusing(f"{path}: cannot be read as poses ({{error}}); {usual}", OSError, ValueError, IndexError):
@@ -62,6 +62,8 @@ def read_poses(path: Path) -> np.ndarray:
             raise ValueError("no line with numbers")
         if lines.shape[1] not in (8, 12):
             raise ValueError(f"{lines.shape[1]} numbers in a line")
+        if lines.shape[1] == 8 and (np.diff(lines[:, 0]) < 0).any():
+            raise ValueError("its times fall; put its lines in the order of the scans")
         return np.stack([_pose(line, number) for number, line in enumerate(lines, start=1)])
 
 

@@ -36,8 +36,8 @@ def termination() -> Iterator[None]:
 class deferred:
     """Delay the first Ctrl-C or SIGTERM to the end of the block; a second one is raised at once.
 
-    `words` are logged when the signal comes. It is raised in place of an error of the block, too, as other
-    processes were probably stopped as well. A signal that this process ignores stays ignored.
+    `words` are logged when Ctrl-C comes. A signal is raised in place of an error of the block, too, as other
+    processes were probably stopped as well. One that this process ignores stays ignored.
     """
 
     def __init__(self, words: str = "") -> None:
@@ -74,7 +74,7 @@ class deferred:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._restore()
-        if self.words:
+        if self.words and number == signal.SIGINT:
             log.warning(self.words)
         self.came = number
         if not self._waits:

@@ -109,6 +109,7 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
     [
         ("scan_0.ply scan_99.ply", "line 2: scan_99.ply is no point cloud in the folder"),
         ("scan_0.ply", "line 2: 1 words"),
+        ("scan_0.ply scan_0.ply", "line 2: a pair is of two clouds"),
         ("scan_0.ply scan_1.ply 1 2 3", "line 2: 5 words"),
         ("scan_0.ply scan_1.ply", "line 2: no T_target_source, and the folder has no poses.txt"),
         ("scan_0.ply scan_1.ply " + "2 " * 16, "line 2: not a rotation"),
@@ -135,6 +136,7 @@ def test_bad_pair_lines_are_named(scans, line, complaint):
         (kitti_lines() + "\n" + "1 " * 12, "pose 13: not a rotation"),
         ("0 1 2 3 0 0 0 0\n", "a quaternion whose length is not 1"),
         ("0 1 2 3 0 0 0 5\n", "a quaternion whose length is not 1"),
+        ("5 1 2 3 0 0 0 1\n4 1 2 3 0 0 0 1\n", "its times fall"),
     ],
 )
 def test_bad_poses_are_named(scans, lines, complaint):
@@ -157,6 +159,16 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
     (scans / "poses.txt").write_text(kitti_lines())
     with pytest.raises(InputError, match=r"overlaps by 0.95.*the best by 0\.7.*poses.txt"):
         _ = Folder(scans, minimum_overlap=0.95).pairs
+
+
+def test_columns_of_bin_files_may_be_stated(tmp_path):
+    points = np.random.default_rng(0).normal(size=(2, 300, 6)).astype("<f4")
+    for n, rows in enumerate(points):
+        rows.tofile(tmp_path / f"{n}.bin")
+    (tmp_path / "pairs.txt").write_text(f"1.bin 0.bin {' '.join(map(str, np.eye(4).ravel()))}\n")
+    folder = Folder(tmp_path, columns=6)
+    np.testing.assert_array_equal(folder.cloud("1.bin"), points[1, :, :3])
+    assert folder.fingerprint != Folder(tmp_path).fingerprint
 
 
 def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):

@@ -15,7 +15,7 @@ VOXEL = 0.3
 COUNT = 9
 JUMP = 6  # from this scan on the sensor looks the other way, from elsewhere: no step leads there
 NAMES = [f"scan_{n}.ply" for n in range(COUNT)]
-SIZES = dict.fromkeys(NAMES, 1000)
+SCANS = NAMES, "of a street"
 
 
 def pose(n):
@@ -37,7 +37,7 @@ def clouds():
 def done(clouds, tmp_path_factory):
     """A folder with the finished odometry of all scans."""
     path = tmp_path_factory.mktemp("odometry") / "fits.jsonl"
-    odometry = Odometry(path, SIZES, clouds.__getitem__, VOXEL)
+    odometry = Odometry(path, *SCANS, clouds.__getitem__, VOXEL)
     assert len(odometry.steps) == COUNT - 1
     return path
 
@@ -47,7 +47,7 @@ def unread(name):
 
 
 def test_steps_find_the_motion_and_a_failed_one_cuts_the_path(done, caplog):
-    odometry = Odometry(done, SIZES, unread, VOXEL)
+    odometry = Odometry(done, *SCANS, unread, VOXEL)
     assert [n for n, step in enumerate(odometry.steps, start=1) if step.rejection()] == [JUMP]
     pieces = odometry.pieces(range(COUNT))
     assert pieces == [range(JUMP), range(JUMP, COUNT)]
@@ -72,25 +72,25 @@ def test_a_computation_that_was_stopped_goes_on_where_it_ended(done, clouds, tmp
         read.append(name)
         return clouds[name]
 
-    assert Odometry(path, SIZES, cloud, VOXEL).steps
+    assert Odometry(path, *SCANS, cloud, VOXEL).steps
     assert sorted(read) == NAMES[5:]
     assert path.read_text() == "".join(lines)
 
 
 def test_records_of_other_settings_or_scans_are_refused(done):
     with pytest.raises(InputError, match=r"voxel is 0.3 there and 0.2 here\); delete .*data.cache="):
-        Odometry(done, SIZES, unread, 0.2)
-    with pytest.raises(InputError, match=r"scans is 9 with 9000 bytes, .* and 9 with 9001 bytes, .* here"):
-        Odometry(done, SIZES | {"scan_3.ply": 1001}, unread, VOXEL)
+        Odometry(done, *SCANS, unread, 0.2)
+    with pytest.raises(InputError, match=r"scans is of a street there and of another here"):
+        Odometry(done, NAMES, "of another", unread, VOXEL)
     text = done.read_text().replace('"code": "', '"code": "0')
     other = done.with_name("other.jsonl")
     other.write_text(text)
     with pytest.raises(InputError, match="other code"):
-        Odometry(other, SIZES, unread, VOXEL)
+        Odometry(other, *SCANS, unread, VOXEL)
 
 
 def test_scans_of_a_map_are_refused(clouds, tmp_path):
-    odometry = Odometry(tmp_path / "fits.jsonl", SIZES, lambda name: clouds[name] + 5e5, VOXEL)
+    odometry = Odometry(tmp_path / "fits.jsonl", *SCANS, lambda name: clouds[name] + 5e5, VOXEL)
     with pytest.raises(InputError, match=r"scan_1.ply: lies .* from its origin.*identities to poses.txt"):
         _ = odometry.steps
     assert not (tmp_path / "fits.jsonl").exists()

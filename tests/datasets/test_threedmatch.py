@@ -145,6 +145,10 @@ def test_bad_input_names_the_file_or_key_and_the_remedy(tmp_path):
 
 def test_damaged_lists_are_bad_input(tmp_path):
     write_logs(tmp_path / "benchmarks/3DMatch")
+    (tmp_path / "benchmarks/3DMatch/hotel/gt.info").rename(tmp_path / "gt.info")
+    with pytest.raises(InputError, match=r"hotel: lacks gt.info, which other scenes have"):
+        ThreeDMatch(tmp_path)
+    (tmp_path / "gt.info").rename(tmp_path / "benchmarks/3DMatch/hotel/gt.info")
     log = tmp_path / "benchmarks/3DMatch/kitchen/gt.log"
     whole = log.read_text()
     log.write_text(whole[:-20])

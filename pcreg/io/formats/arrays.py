@@ -93,9 +93,9 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
         columns = None if size % 4 else _columns_by_content(path, size // 4)
         rows = "of 16-byte KITTI points, nor look like 20-byte ones of nuScenes"
     elif not 3 <= columns <= 32:
-        raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32 with --columns")
+        raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32")
     if columns is None or size % (4 * columns):
-        remedy = "the file is truncated, or has another number of columns: say it with --columns"
+        remedy = "the file is truncated, or has another number of columns: say which (--columns, or columns=)"
         raise InputError(f"{path}: {size} bytes are not a whole number {rows}; {remedy}")
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
@@ -114,7 +114,7 @@ def _columns_by_content(path: Path, values: int) -> int | None:
     if values % likely:
         raise InputError(
             f"{path}: looks like rows of {likely} numbers, and holds {values}, no multiple of that; it is "
-            "truncated: copy it again, or give its number of columns with --columns"
+            "truncated: copy it again, or give its number of columns (--columns, or columns=)"
         )
     return likely
 

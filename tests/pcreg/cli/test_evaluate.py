@@ -50,7 +50,8 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
     assert figures["RTE_joint_mean"] < 0.05
     assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
-    assert "2 pairs" in (tmp_path / "out" / "table.md").read_text()
+    caption = (tmp_path / "out" / "table.md").read_text()
+    assert all(words in caption for words in ("2 pairs", "; limit=2;"))
     assert "FPFH" in (tmp_path / "out" / "config.yaml").read_text()
     assert (tmp_path / "out" / "table.tex").read_text().count(r"\end{table}") == 3
     assert "<h2>The worst pairs" in (tmp_path / "out" / "report.html").read_text()
@@ -74,6 +75,11 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
             evaluate(compose_config("evaluate", overrides))
     with pytest.raises(InputError, match=r"protocol.tau2 is 0.05 there and 0.1 here"):
         evaluate(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
+    (own_scans / "scan_1.ply").touch()
+    with pytest.raises(
+        InputError, match=r"scans is 3 with \d+ bytes, .* there and 3 with \d+ bytes, .* here"
+    ):
+        evaluate(compose_config("evaluate", overrides))
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
 
 

@@ -67,6 +67,8 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
 
     train(cfg)  # done already: the table is printed again, from the records
     assert capsys.readouterr().out.endswith("\n".join(table) + "\n")
+    train(configured(street, tmp_path / "out", *replay, "interpolation=0"))
+    assert not (tmp_path / "out" / "mixed.safetensors").exists()  # which had another share
 
 
 def test_weights_decide_the_network(street, tmp_path):

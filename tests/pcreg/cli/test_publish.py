@@ -31,7 +31,7 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
     assert fingerprint(load_weights(weights)) in text
     assert "No recorded scan was trained on" in text
     assert "| FMR | 97 |" in text
-    assert "experiment=simulated" in text
+    assert "The best weights of `pcreg train experiment=simulated`" in text
     assert "seed: 7" in text
     assert sorted(path.name for path in name.parent.iterdir()) == [
         f"lidar-0.3m.{end}" for end in ("md", "safetensors")

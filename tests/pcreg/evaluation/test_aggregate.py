@@ -109,8 +109,8 @@ def test_markdown_and_latex():
         "",
         "[1] a source",
     ]
-    latex = table.latex("50 % of it.")
-    assert r"\caption{Recall \& more. 50 \% of it. [1] a source}" in latex
+    latex = table.latex("50 % of it {^2} $.")
+    assert r"\caption{Recall \& more. 50 \% of it \{\textasciicircum{}2\} \$. [1] a source}" in latex
     assert r"a\_b & 85.1 $\pm$ 0.4 \\" in latex
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
 

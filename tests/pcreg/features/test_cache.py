@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.features import cache
+from pcreg.features.base import Description
 from pcreg.features.cache import FeatureCache, read_described
 from pcreg.features.fcgf import FCGF
 from pcreg.runtime.errors import InputError
@@ -37,6 +38,14 @@ def test_a_damaged_file_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match=r"\.npz: kept features are damaged; delete the file"):
         read_described(path)
+
+
+@pytest.mark.parametrize("returned", [np.full((50, 4), np.nan), np.zeros((49, 4))])
+def test_a_description_of_another_shape_or_without_numbers_is_refused(tmp_path, monkeypatch, returned):
+    points = wavy_sheet(50)
+    monkeypatch.setattr(Distances, "describe", lambda *_: Description(points, returned))
+    with pytest.raises(InputError, match=r"Distances.describe\(\) returned 50 points and features of shape"):
+        FeatureCache(tmp_path, Distances(), {}).file_of(points)
 
 
 def test_features_of_a_network_are_kept_as_it_gives_them(tmp_path):
