@@ -8,6 +8,7 @@ decide what single pairs cannot. A run that was stopped continues.
 
 import logging
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -109,10 +110,14 @@ def register_all(
         )
     if folder is not None:
         return found
-    # The files of arrays are gone
-    names = [f"cloud {n}" if file.startswith(temporary) else file for n, file in enumerate(files)]
-    errors = [error.replace(*both) for error, *both in zip(found.errors, files, names, strict=True)]
-    return replace(found, names=tuple(names), errors=tuple(errors))
+    file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # which is gone
+
+    def named(text: str) -> str:
+        return file_of_array.sub(r"cloud \1", text)
+
+    edges = tuple(replace(edge, reason=named(edge.reason)) for edge in found.edges)
+    names, errors = (tuple(map(named, texts)) for texts in (found.names, found.errors))
+    return replace(found, names=names, errors=errors, edges=edges)
 
 
 def _file(cloud: Points, number: int, folder: Path) -> str:
