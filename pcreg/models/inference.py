@@ -6,7 +6,7 @@ The layers are those of pcreg.models.resunet, with the norms folded into the wei
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,6 @@ from pcreg.runtime import parallel
 EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
 
 Floats = NDArray[np.float32]
-
-
-class Geometry(NamedTuple):
-    """Counterpart of pcreg.kernels.pyramid.Pyramid for one cloud."""
-
-    stem: NDArray[np.int32]  # (K, N)
-    same: list[Convolution]
-    down: list[Convolution]
-    up: list[Convolution]
 
 
 class InferenceResUNet:
@@ -77,13 +68,10 @@ class InferenceResUNet:
     def _describe(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
     ) -> Floats:
-        """Describe points at one scale."""
-        return self._forward(_geometry(points, viewpoints, replace(self.architecture, voxel=voxel)))
-
-    def _forward(self, geometry: Geometry) -> Floats:
-        same, down, up = geometry.same, geometry.down, geometry.up
+        """Unit descriptors (N, C) of points (N, 3), one per `voxel` metres."""
+        stem, same, down, up = _neighbourhoods(points, viewpoints, replace(self.architecture, voxel=voxel))
         weight, bias = self._layers["conv1"]
-        level1 = self._block("1", geometry.stem.T.astype(np.float32) @ weight[:, 0] + bias, same[0])
+        level1 = self._block("1", stem.T.astype(np.float32) @ weight[:, 0] + bias, same[0])
         level2 = self._block("2", self._conv("conv2", level1, down[0]), same[1])
         level3 = self._block("3", self._conv("conv3", level2, down[1]), same[2])
         level4 = self._block("4", self._conv("conv4", level3, down[2]), same[3])
@@ -125,10 +113,10 @@ def _folded(tensors: dict[str, NDArray[Any]]) -> dict[str, tuple[Floats, Floats]
     return layers
 
 
-def _geometry(
+def _neighbourhoods(
     points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, config: PyramidConfig
-) -> Geometry:
-    """Build the levels and neighbourhoods of points (N, 3)."""
+) -> tuple[NDArray[np.int32], list[Convolution], list[Convolution], list[Convolution]]:
+    """Fields `stem` (K, N), `same` and `down` of a Pyramid of points (N, 3), and the way back up."""
     low = points.min(0) if len(points) else np.zeros(3)
     levels, rows = [rounded(points - low).astype(np.float32)], []
     for level in range(1, config.n_levels):
@@ -148,4 +136,4 @@ def _geometry(
     for level, (i, j, k) in enumerate(onto):
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
-    return Geometry(stem, same, down, up)
+    return stem, same, down, up
