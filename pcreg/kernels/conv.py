@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triplets import Triplets
 
 HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
@@ -98,7 +97,7 @@ def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilog
     from pcreg.kernels.triton import output_stationary
 
     split = not torch.are_deterministic_algorithms_enabled()
-    return output_stationary.mvmr(aligned(features), weight, triplets, split, epilogue)
+    return output_stationary.mvmr(features, weight, triplets, split, epilogue)
 
 
 def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
@@ -107,7 +106,7 @@ def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.d
         return plain_vvor(features, grad_out, triplets).to(dtype)
     from pcreg.kernels.triton import weight_gradient
 
-    return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, dtype)
+    return weight_gradient.vvor(features, grad_out, triplets, dtype)
 
 
 def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:

@@ -1,4 +1,4 @@
-"""Copies of tensors: to and from a device without waiting for its other work, and aligned ones."""
+"""Copies of tensors to a device, without waiting for its other work."""
 
 import torch
 from torch import Tensor
@@ -9,9 +9,3 @@ def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
-
-
-def aligned(tensor: Tensor) -> Tensor:
-    """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
-    tensor = tensor.contiguous()
-    return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()

@@ -10,9 +10,8 @@ groups, which pad a batch, become zero.
 
 import torch
 
-from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton import batch_norm_kernels as kernels
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import aligned, launch
 
 PARTS = 64  # of a group, a power of two
 ROWS, COLUMNS = 64, 32  # of a program at a time

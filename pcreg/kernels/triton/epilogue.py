@@ -10,8 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.transfer import aligned
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import aligned, launch
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
 VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), arguments of kernels

@@ -16,6 +16,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from triton import JITFunction
 from triton.runtime import driver
 
@@ -74,6 +75,12 @@ def launch(
         of_kernel = found.function, found.packed_metadata
         no_hooks = None, None, None
         found.run(grid, 1, 1, stream, *of_kernel, *no_hooks, *arguments, *constants.values())
+
+
+def aligned(tensor: Tensor) -> Tensor:
+    """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()
 
 
 @contextmanager

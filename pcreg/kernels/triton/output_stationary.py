@@ -15,7 +15,6 @@ from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.tiles import ROWS
-from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import (
     add_product,
@@ -27,7 +26,7 @@ from pcreg.kernels.triton.blocks import (
     weight_parts,
 )
 from pcreg.kernels.triton.epilogue import VECTORS, apply_epilogue, epilogue_arguments, reduce_parts
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import aligned, launch
 
 MIN_CELLS = 3  # kernel cells of a program, where they are shared
 MIN_SHARES = 4  # fewer are not worth the launch that adds them up
@@ -40,8 +39,8 @@ def mvmr(
 ) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) -> (N_out, M), row i the sum of W[k] x[j].
 
-    The features are `aligned`. `split` shares the columns and kernel cells of a tile among several programs
-    where there are few tiles: a row's last bits then depend on the number of rows.
+    `split` shares the columns and kernel cells of a tile among several programs where there are few tiles: a
+    row's last bits then depend on the number of rows.
     """
     (K, _, C, M), tiles, n_out = weight.shape, triplets.tiles, triplets.n_out
     n_tiles = tiles.tile_offsets.shape[0] - 1
@@ -59,7 +58,7 @@ def mvmr(
     out = features.new_empty((cell_shares, n_out, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out, apply=whole)
     counts = n_out, n_tiles, tiles.max_shared, K, column_shares, cell_shares, plan.deep, plan.blocks
-    arguments = features, weight, out, sums, triplets.j, *tiles.tensors(), *ending, *counts
+    arguments = aligned(features), weight, out, sums, triplets.j, *tiles.tensors(), *ending, *counts
     constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
     launch(_output_stationary, n_programs, arguments, constants, **plan.options)
     return out[0] if whole else reduce_parts(out, features.dtype, epilogue)

@@ -17,7 +17,7 @@ from pcreg.kernels.triton.blocks import (
     stages,
     takes_parts,
 )
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import aligned, launch
 
 MIN_RUN = 4096  # triplets
 MAX_PARTIAL_SUMS = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
@@ -26,10 +26,7 @@ BLOCK = 256  # numbers of the gradient that a program sums
 
 
 def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M) of `dtype`, sums of x[j] g[i]^T.
-
-    Both are `aligned`.
-    """
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> sums (K, 1, C, M) of x[j] g[i]^T in `dtype`."""
     K, T, C, M = triplets.n_cells, len(triplets), features.shape[1], grad_out.shape[1]
     if T == 0 or C == 0 or M == 0:
         return features.new_zeros(K, 1, C, M, dtype=dtype)
@@ -51,7 +48,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dt
         "IN_PARTS": takes_parts(features.dtype, features.device),
         "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
     }
-    arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
+    arguments = aligned(features), aligned(grad_out), partial, triplets.i, triplets.j, triplets.k_offsets, K
     launch(_partial_sums, runs * blocks, arguments, constants, num_warps=4)
     out = features.new_empty((K, 1, C, M), dtype=dtype)
     size = C * M
