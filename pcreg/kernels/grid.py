@@ -1,5 +1,6 @@
 """Grid sampling: keep one original point per cell, the one nearest the cell's centre."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,18 +49,12 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     rows = torch.nonzero(from_centre == nearest[member_of]).squeeze(1)
     if len(rows) == len(keys):  # no two are equally near
         return torch.empty_like(rows).scatter_(0, member_of[rows], rows)
-    return _first_of_each(rows, member_of[rows], inside[rows])
+    group, (x, y, z) = member_of[rows], inside[rows].T.numpy()
+    order = torch.from_numpy(np.lexsort((z, y, x, group.numpy())))
+    return rows[order[starts_of_runs(group[order])]]
 
 
 def sample_cloud(points: Tensor, size: float) -> Tensor:
     """`grid_sample` of one cloud (N, 3), with cells counted from the origin of its frame."""
     lengths = torch.full((1,), len(points), device=points.device)
     return grid_sample(points, lengths, size, points.new_zeros(1, 3, dtype=torch.float64))
-
-
-def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
-    """The row (R,) of each group (R,) with the lexicographically smallest position (R, 3)."""
-    order = torch.arange(len(rows), device=rows.device)
-    for values in (position[:, 2], position[:, 1], position[:, 0], group):
-        order = order[torch.argsort(values[order], stable=True)]
-    return rows[order[starts_of_runs(group[order])]]
