@@ -14,9 +14,9 @@ def check_numbered(n_cells: float) -> None:
         )
 
 
-def counts_of_sorted(numbers: Tensor, n: int) -> Tensor:
-    """Counts (n,) int64 of 0 .. n - 1 among ascending numbers (N,); torch.bincount would wait for a GPU."""
-    return torch.diff(torch.searchsorted(numbers, torch.arange(n + 1, device=numbers.device)))
+def counts_of_sorted(ids: Tensor, n: int) -> Tensor:
+    """Counts (n,) int64 of 0 .. n - 1 among ascending ids (N,); torch.bincount would wait for a GPU."""
+    return torch.diff(torch.searchsorted(ids, torch.arange(n + 1, dtype=ids.dtype, device=ids.device)))
 
 
 def starts_of_runs(numbers: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu.pyramid import Unsorted, search_levels
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch, RowGroups
@@ -108,14 +109,13 @@ def search_at_once(
     frames = _frames(batch, sizes, -geometry.voxel / 2)
     levels = [replace(batch, points=batch.points.contiguous())]
     clouds = [cloud_numbers(batch.lengths, len(batch))]
-    bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
     rows, indices = [], []  # of each level, its rows in the next level, and its points in cells of that level
     for level, size in enumerate(sizes):
         points, cloud = levels[level].points, clouds[level]
         indices.append(CellIndex.build(points, cloud, frames[level], size, n_clouds))
         if level + 1 < n_levels:
             picked, points, cloud = indices[level].representatives()
-            levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
+            levels.append(PointBatch(points, counts_of_sorted(cloud, n_clouds)))
             clouds.append(cloud)
             rows.append(picked)
 
