@@ -44,12 +44,8 @@ def kernel_cell(displacement, size, kernel_size) -> int:
 def ppf_cell(displacement, own, other, radius, kernel_size) -> int:
     """The cell k of a point-pair kernel: of a displacement (3,) and both normals (3,)."""
     distance = math.dist(displacement, (0, 0, 0))
-    shares = [distance / radius]
-    for normal, sign in ((own, 1), (other, -1)):
-        height = (
-            sign * sum(n * d for n, d in zip(normal, displacement, strict=True)) / distance if distance else 0
-        )
-        shares.append((height + 1) / 2)
+    rise, fall = (normal @ displacement / distance if distance else 0 for normal in (own, other))
+    shares = distance / radius, (1 + rise) / 2, (1 - fall) / 2
     shell, own, other = (min(int(share * kernel_size), kernel_size - 1) for share in shares)
     return (shell * kernel_size + own) * kernel_size + other
 
