@@ -69,9 +69,8 @@ class _Run:
         return self._visited()[1 : 1 + search.n_buckets].view(search.n_cells, len(search.centres))
 
     def triplets(self) -> list[Triplets]:
-        buckets, tile_offsets, n_of_size, numbers, found = self._count()
+        buckets, tile_offsets, n_of_size, k_offsets, found = self._count()
         self._place(found)
-        k_offsets = numbers[-self.totals.offsets :]
         length, shared = sum(one.length for one in found), found[-1].shared
         unordered, i, j = (self._empty(length) for _ in range(3))
         self._visit(buckets, k_offsets, unordered, fill=True)
@@ -86,11 +85,10 @@ class _Run:
         results = []
         for search, row, one in zip(self.searches, self.rows, found, strict=True):
             mine = slice(row.first_triplet, row.first_triplet + one.length)
-            segments = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
+            K = search.n_cells
+            segments = k_offsets[row.first_offset : row.first_offset + K + 1]
             triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
-            own = source[row.first_bucket : row.first_bucket + search.n_buckets].view(
-                search.n_cells, row.n_out
-            )
+            own = source[row.first_bucket : row.first_bucket + search.n_buckets].view(K, row.n_out)
             offsets = tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
             triplets.take_tiles(Tiles(own, first, size, offsets, one.max_shared))
             results.append(triplets)
@@ -105,7 +103,7 @@ class _Run:
         return counts
 
     def _count(self) -> tuple[Tensor, Tensor, Tensor, Tensor, list[Found]]:
-        """Scanned buckets, offsets and sizes of tiles, all numbers and each `Found`; waits for the device."""
+        """Scanned buckets, tile offsets and sizes, k_offsets, and each `Found`; waits for the device."""
         counts, columns = self._visited(), len(Found._fields)
         n_of_size, tile_offsets = self._empty(self.totals.tiles, 2), self._empty(1 + self.totals.tiles)
         self._launch(size_tiles, self.totals.tiles, (counts, n_of_size), SEARCHES=self.n_rows, TILE=TILE)
@@ -114,11 +112,12 @@ class _Run:
         # Zeros, which are read where launches are collected and not made
         numbers = torch.zeros(sizes + self.totals.offsets, dtype=torch.int64, device=self.device)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
-        arguments = buckets, tile_offsets, numbers[sizes:], numbers
+        k_offsets = numbers[sizes:]
+        arguments = buckets, tile_offsets, k_offsets, numbers
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE, TILES=TILES_AT_ONCE)
         found = [Found(*row) for row in numbers[:sizes].view(-1, columns).tolist()]
         check_numbered(max(one.n_cells for one in found))
-        return buckets, tile_offsets, n_of_size, numbers, found
+        return buckets, tile_offsets, n_of_size, k_offsets, found
 
     def _place(self, found: list[Found]) -> None:
         """Write the first triplet of each search into the table."""
