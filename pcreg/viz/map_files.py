@@ -78,10 +78,10 @@ def _write_clouds(
 ) -> list[Path]:
     """Write one cloud of all scans, a point per cell of half a voxel; returns the paths."""
     points = np.concatenate(scans)
-    owner = np.repeat(np.arange(len(scans)), [len(scan) for scan in scans])
+    painted = np.repeat(colors, [len(scan) for scan in scans], axis=0)
     kept = voxel_downsample(points, voxel / 2)
     colored, viewed = folder / COLORED, folder / VIEWED
-    write_ply(colored, points[kept], colors[owner[kept]])
+    write_ply(colored, points[kept], painted[kept])
     if any(seen_from is None for seen_from in viewpoints):
         viewed.unlink(missing_ok=True)  # of a run before
         return [colored]
@@ -123,19 +123,18 @@ def map_viewer(
         {"name": found.names[row], "color": "#" + bytes(color.tolist()).hex()}
         for row, color in zip(rows, colors, strict=True)
     ]
+    edges = [edge for edge in found.edges if edge.registered and {edge.source, edge.target} <= place.keys()]
+    unused = [edge for edge in edges if not edge.used]
     content = {
         "clouds": [packed(cloud) for cloud in drawn],
         "colors": colors.tolist(),
         "centres": [cloud.mean(0).round(4).tolist() for cloud in drawn],
-        "used": [],
-        "unused": [],
+        "used": [(place[edge.source], place[edge.target]) for edge in edges if edge.used],
+        "unused": [(place[edge.source], place[edge.target]) for edge in unused],
     }
-    unused = []
-    for edge in found.edges:
-        if edge.registered and {edge.source, edge.target} <= place.keys():
-            content["used" if edge.used else "unused"].append([place[edge.source], place[edge.target]])
-            if not edge.used:
-                joined = f"{found.names[edge.source]} to {found.names[edge.target]}"
-                unused.append({"names": joined, "why": edge.unused_because})
-    values = {"scans": names, "unused": unused, "content": content}
+    reasons = [
+        {"names": f"{found.names[edge.source]} to {found.names[edge.target]}", "why": edge.unused_because}
+        for edge in unused
+    ]
+    values = {"scans": names, "unused": reasons, "content": content}
     write_page(path, "pcreg.viz", "map.html", title=title, **values)

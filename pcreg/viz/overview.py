@@ -34,6 +34,9 @@ NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
 # Nine colours, evenly spaced: importing matplotlib for them takes half a second
 VIRIDIS = ("440154", "482d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725")
 
+# Name, clouds (N, 3), their colours (3,) or (N, 3), camera (3, 3), and frame (2, 2) as `render` takes it
+View = tuple[str, list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray | None]
+
 
 def overview(
     source: np.ndarray,
@@ -56,22 +59,21 @@ def overview(
         transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
         for T, points in ((view, source), (view @ T_target_source, source), (view, target))
     )
-    camera, both, near = ABOVE, [SOURCE, TARGET], after[np.isfinite(distance), :2]
+    near = after[np.isfinite(distance), :2]
     frame = np.percentile(near, (1, 99), axis=0) + MARGIN * limit if len(near) else None
-    views = {
-        "before": ([before, target], both, camera, None),
-        "after": ([after, target], both, camera, None),
-        "source by distance to target": ([after], [residual_colors(distance, limit)], camera, frame),
-    }
-    size = np.array(PANEL) * limit / LIMIT_PIXELS
-    views |= {name: (clouds, both, *seen) for name, clouds, *seen in _sections(after, target, limit, size)}
-    panels = parallel.each(lambda view: _panel(*view), views.values())
+    views: list[View] = [
+        ("before", [before, target], [SOURCE, TARGET], ABOVE, None),
+        ("after", [after, target], [SOURCE, TARGET], ABOVE, None),
+        ("source by distance to target", [after], [residual_colors(distance, limit)], ABOVE, frame),
+        *_sections(after, target, limit),
+    ]
+    panels = parallel.each(_panel, views)
     page = Image.new("RGB", (1800, 930), byte(BACKGROUND))
     draw = ImageDraw.Draw(page)
     draw.text((900, 26), title, (0, 0, 0), font(22), anchor="mm")
     scale = LIMIT_PIXELS / limit  # pixels per metre of a section
     bar = 10.0 ** np.floor(np.log10(PANEL[0] / 5 / scale))
-    for n, (name, panel) in enumerate(zip(views, panels, strict=True)):
+    for n, ((name, *_), panel) in enumerate(zip(views, panels, strict=True)):
         x, y = 5 + 600 * (n % 3), 70 + 418 * (n // 3)
         page.paste(panel, (x, y))
         draw.text((x + 295, y - 12), name, GREY, font(19), anchor="mm")
@@ -80,25 +82,28 @@ def overview(
         if n > 2:
             draw.line((x + 10, y + 370, x + 10 + bar * scale, y + 370), GREY, 3)
             draw.text((x + 10, y + 364), f"{bar:g} m", GREY, font(16), anchor="lb")
-    y, names = page.height - 26, {"source": SOURCE, "target": TARGET}
-    names[f"no target point within {limit:.2g} m"] = NO_PARTNER_COLOR
-    for x, (name, color) in zip((540, 660, 1500), names.items(), strict=True):
+    _legend(draw, page.height - 26, limit)
+    page.save(path, "png", compress_level=2)
+
+
+def _legend(draw: ImageDraw.ImageDraw, y: int, limit: float) -> None:
+    """Draw the meaning of the colours into the line at y."""
+    far = f"no target point within {limit:.2g} m"
+    for x, name, color in (540, "source", SOURCE), (660, "target", TARGET), (1500, far, NO_PARTNER_COLOR):
         draw.ellipse((x - 24, y - 6, x - 12, y + 6), byte(color))
         draw.text((x, y), name, GREY, font(17), anchor="lm")
     for n, color in enumerate(residual_colors(np.linspace(0, 0.999 * limit, 240), limit)):
         draw.line((1130 + n, y - 8, 1130 + n, y + 8), byte(color))
     draw.text((1120, y), "distance 0", GREY, font(17), anchor="rm")
     draw.text((1380, y), f"{limit:.2g} m", GREY, font(17), anchor="lm")
-    page.save(path, "png", compress_level=2)
 
 
-def _sections(
-    source: np.ndarray, target: np.ndarray, limit: float, size: np.ndarray
-) -> Iterator[tuple[str, list[np.ndarray], np.ndarray, np.ndarray]]:
-    """Three sections of clouds (N, 3) with z up: name, points of each cloud, camera (3, 3) and frame (2, 2).
+def _sections(source: np.ndarray, target: np.ndarray, limit: float) -> Iterator[View]:
+    """Three sections of clouds (N, 3) with z up.
 
     Each is `limit` thick and lies where both clouds have most and neither fills the frame, as a floor does.
     """
+    size = np.array(PANEL) * limit / LIMIT_PIXELS
     exact = (cloud.astype(np.float64) for cloud in (source, target))
     thin = [cloud[voxel_downsample(cloud, limit)] for cloud in exact]
     low, high = np.percentile(np.concatenate(thin), (0, 100), axis=0)
@@ -113,15 +118,14 @@ def _sections(
     there = (np.floor((np.floor(every[:, :2] / limit) * limit - low[:2]) / step) == place).all(1)
     middle = np.median(every[there] if there.any() else every, axis=0)
     thin = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in thin]
-    cameras = (2, "above", ABOVE), (1, "the side", SIDE), (0, "the front", FRONT)
-    for axis, name, camera in cameras:
+    for axis, name, camera in (2, "above", ABOVE), (1, "the side", SIDE), (0, "the front", FRONT):
         edges = np.arange(-size[0] / 2, size[0] / 2 + limit, limit)
         counts = np.stack([np.histogram(cloud[:, axis] - middle[axis], edges)[0] for cloud in thin])
         counts[:, counts.max(0) > MAX_FILL * size.prod() / limit**2] = 0
         at = middle[axis] + edges[counts.min(0).argmax()]
         cut = [cloud[(cloud[:, axis] >= at) & (cloud[:, axis] < at + limit)] for cloud in (source, target)]
         frame = camera[:2] @ middle + np.array([[-0.5], [0.5]]) * size
-        yield f"section from {name}, {limit:.2g} m thick", cut, camera, frame
+        yield f"section from {name}, {limit:.2g} m thick", cut, [SOURCE, TARGET], camera, frame
 
 
 def shown(points: np.ndarray) -> np.ndarray:
@@ -136,16 +140,13 @@ def shown(points: np.ndarray) -> np.ndarray:
 
 def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
     """Colours (N, 3) in 0..1: viridis up to `limit`, grey beyond."""
-    near = np.isfinite(distance)
-    colors = np.tile(NO_PARTNER_COLOR, (len(distance), 1))
     steps, bands = np.linspace(0, limit, len(VIRIDIS)), zip(*map(bytes.fromhex, VIRIDIS), strict=True)
-    colors[near] = np.stack([np.interp(distance[near], steps, band) for band in bands], axis=1) / 255
-    return colors
+    colors = np.stack([np.interp(distance, steps, band) for band in bands], axis=1) / 255
+    return np.where(np.isfinite(distance)[:, None], colors, NO_PARTNER_COLOR)
 
 
-def _panel(
-    clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray, frame: np.ndarray | None
-) -> Image.Image:
+def _panel(view: View) -> Image.Image:
+    _, clouds, colors, camera, frame = view
     width, height = (round(SUPERSAMPLING * side) for side in PANEL)
     image = as_image(render(clouds, colors, camera, size=(width, height), splat=4, frame=frame))
     return image.resize(PANEL, Image.Resampling.LANCZOS)
