@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -30,7 +30,7 @@ from report import Value, keep, parser, run
 
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.cloud import read_cloud
-from pcreg.registration import batch
+from pcreg.registration.batch import run as register_pairs
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 
@@ -145,17 +145,17 @@ def refusals(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     }
 
 
-def many(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+def batch(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     chosen = [(b, a) for a, b in islice(combinations(options.files, 2), options.pairs)]
     for descriptor in _descriptors(options.device):
         registrar = Registrar(descriptor=descriptor, device=options.device)
         with tempfile.TemporaryDirectory() as folder:
             start = perf_counter()
-            records = batch.run(registrar, chosen, Path(folder))
+            records = register_pairs(registrar, chosen, Path(folder))
             seconds = perf_counter() - start
         yield {
             "descriptor": descriptor.upper(),
-            "clouds": len(set(sum(chosen, ()))),
+            "clouds": len(set(chain(*chosen))),
             "pairs": len(chosen),
             "registered": sum(each["registered"] for each in records),
             "s": seconds,
@@ -167,7 +167,7 @@ def _descriptors(device: str) -> tuple[str, ...]:
     return DESCRIPTORS if device == "cpu" else DESCRIPTORS[:1]  # FPFH is computed on the CPU
 
 
-VERBS = {each.__name__: each for each in (files, pairs, first, refusals)} | {"batch": many}
+VERBS = {each.__name__: each for each in (files, pairs, first, refusals, batch)}
 
 if __name__ == "__main__":  # workers import this file
     run(main)
