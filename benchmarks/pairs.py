@@ -41,6 +41,7 @@ from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.geometry.se3 import inverse, rotation_error, scale_of, se3, transform, translation_error
 from pcreg.io.pairs import Pair, PairDataset, evenly
+from pcreg.runtime.extras import load_open3d
 
 SEED = 3_000_000  # of scenes that nothing was trained or fitted on
 KISS_INLIERS = 5  # with fewer, the examples of KISS-Matcher call a registration failed
@@ -107,13 +108,13 @@ def _datasets(options: argparse.Namespace) -> Iterator[PairDataset]:
 
 
 def _row(answers: Sequence[tuple[Pair, Answer, float]], outdoor: bool) -> dict[str, Value]:
-    loose, strict, _ = BOUNDS[outdoor]
+    lenient, strict, _ = BOUNDS[outdoor]
     errors = np.full((len(answers), 2), np.inf)
     for n, (pair, answer, _) in enumerate(answers):
         if answer.T_target_source is not None:
             T, truth = answer.T_target_source, pair.T_target_source
             errors[n] = translation_error(T, truth), rotation_error(T, truth)
-    right, seconds = (errors < loose).all(1), np.array([each[2] for each in answers])
+    right, seconds = (errors < lenient).all(1), np.array([each[2] for each in answers])
     accepted = np.array([bool(answer.accepted) for _, answer, _ in answers])
     has_verdict = answers[0][1].accepted is not None
     squared = [
@@ -151,8 +152,8 @@ def ours(case: Case, **options: Any) -> Answer:
 def gravity(case: Case) -> Answer:
     tilted = [_rotation([tilt, 0, 0]) for tilt in (1, -1)]
     here, there = tilted[0] @ _rotation([0, 0, case.rng.uniform(-180, 180)]) @ case.truth, tilted[1]
-    turned = case._replace(source=transform(here, case.source), target=transform(there, case.target))
-    found = ours(turned, prior=Prior(gravity=True))
+    upright = case._replace(source=transform(here, case.source), target=transform(there, case.target))
+    found = ours(upright, prior=Prior(gravity=True))
     return Answer(inverse(there) @ found.T_target_source @ here, found.accepted)
 
 
@@ -165,18 +166,17 @@ def near(case: Case, metres: float, degrees: float) -> Answer:
 
 def scale(case: Case) -> Answer:
     factor = 10 ** case.rng.uniform(-1, 1)
-    turned = np.diag([factor] * 3 + [1]) @ _rotation(case.rng.uniform(-180, 180, 3))
-    found = ours(case._replace(source=transform(turned, case.source)), scale=True)
-    T = found.T_target_source @ turned
+    change = np.diag([factor] * 3 + [1]) @ _rotation(case.rng.uniform(-180, 180, 3))
+    found = ours(case._replace(source=transform(change, case.source)), scale=True)
+    T = found.T_target_source @ change
     size, middle = scale_of(T), case.source.mean(0)
     R = T[:3, :3] / size
     rigid = se3(R, T[:3, :3] @ middle + T[:3, 3] - R @ middle)  # moves the middle of the source alike
     return Answer(rigid, found.accepted, scale=size)
 
 
-def open3d(case: Case) -> Answer:
-    import open3d
-
+def by_open3d(case: Case) -> Answer:
+    open3d = load_open3d()
     hybrid, registration = open3d.geometry.KDTreeSearchParamHybrid, open3d.pipelines.registration
     clouds = [_cloud(points).voxel_down_sample(case.voxel) for points in (case.source, case.target)]
     for cloud in clouds:
@@ -199,7 +199,7 @@ def open3d(case: Case) -> Answer:
     return Answer(_icp(case, found.transformation if found.fitness > 0 else None))
 
 
-def kiss(case: Case) -> Answer:
+def by_kiss(case: Case) -> Answer:
     import kiss_matcher
 
     matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig(case.voxel))
@@ -210,10 +210,9 @@ def kiss(case: Case) -> Answer:
 
 def _icp(case: Case, T: np.ndarray | None) -> np.ndarray | None:
     """The tutorial's: point to plane on all points up to 0.4 voxels, target normals of 2 voxels."""
-    import open3d
-
     if T is None:
         return None
+    open3d = load_open3d()
     registration, scene = open3d.pipelines.registration, _cloud(case.target)
     scene.estimate_normals(open3d.geometry.KDTreeSearchParamHybrid(2 * case.voxel, 30))
     plane = registration.TransformationEstimationPointToPlane()
@@ -226,8 +225,7 @@ def _rotation(degrees: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _cloud(points: np.ndarray) -> Any:
-    import open3d
-
+    open3d = load_open3d()
     return open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
 
 
@@ -238,8 +236,8 @@ WAYS: dict[str, Callable[[Case], Answer]] = {
     "near": partial(near, metres=2.0, degrees=30.0),
     "nearer": partial(near, metres=0.5, degrees=10.0),
     "scale": scale,
-    "open3d": open3d,
-    "kiss": kiss,
+    "open3d": by_open3d,
+    "kiss": by_kiss,
 }
 
 if __name__ == "__main__":
