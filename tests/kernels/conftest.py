@@ -1,4 +1,4 @@
-"""What the tests of the Triton kernels share."""
+"""Fixtures of the tests of Triton kernels."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How many points each kernel cell holds: what a convolution of a constant sees."""
+"""Numbers of points in kernel cells, on which the first convolution works."""
 
 import pytest
 import torch

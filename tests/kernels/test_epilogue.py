@@ -1,4 +1,4 @@
-"""What follows a convolution, and sharing it among programs, on a GPU or else in Triton's interpreter."""
+"""Epilogues of convolutions, and tiles shared among programs, on a GPU or else in Triton's interpreter."""
 
 import pytest
 import torch

@@ -7,7 +7,7 @@ from tests.kernels.clouds import DEVICE, random_batch
 
 
 def by_kernels(points, lengths, size, origin):
-    """Of the kernels, on a GPU or else in Triton's interpreter."""
+    """Sample by the kernels, on a GPU or else in Triton's interpreter."""
     index = pytest.importorskip("pcreg.kernels.triton.search.index", reason="no triton for this platform")
     return index.sample_cells(*(each.to(DEVICE) for each in (points, lengths)), size, origin.to(DEVICE))
 

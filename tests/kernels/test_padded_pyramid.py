@@ -29,7 +29,7 @@ def values(*shape):
 
 
 def padded(rows, size):
-    """Behind the rows stands what would be seen."""
+    """The rows with NaN behind them, which any result that read them would show."""
     return torch.cat([rows, rows.new_full((size - len(rows), rows.shape[1]), torch.nan)])
 
 

@@ -29,7 +29,7 @@ def test_cells_are_steps_of_distance_and_of_both_heights(kernel_size):
 
 
 def test_cells_by_hand():
-    """Of a point beside the centre, one above it, one up a wall before it, and one down a cliff behind it."""
+    """A point beside the centre, one above it, one up a wall before it, and one down a cliff behind it."""
     up, wall, cliff = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
     offset = np.array([(0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6)])
     own, other = np.array([up, up, up, up]), np.array([up, up, wall, cliff])

@@ -48,7 +48,7 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
 
 @pytest.mark.parametrize(("kind", "stem_kernel_size"), [({}, 5), ({"snap": True}, 3), ({"kernel": "ppf"}, 3)])
 def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
-    """By the kernels for a GPU: there, or else in Triton's interpreter."""
+    """The search for a GPU, on one or else in Triton's interpreter, against that of the CPU."""
     pytest.importorskip("triton", reason="no triton for this platform")
     sizes = (3000, 0, 2000) if ON_GPU else (14, 0, 8)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])

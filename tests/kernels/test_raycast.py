@@ -1,4 +1,4 @@
-"""What rays meet first, by the kernel and by its definition."""
+"""First intersections of rays, by the kernel and by its definition."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from pcreg.kernels.raycast import Shape, first_hits
 from pcreg.kernels.triton.raycast import first_hits as kernel
 from tests.kernels.clouds import DEVICE
 
-# What misses a curved surface is not a number, which the interpreter warns of.
+# A ray that misses a curved surface gives NaN, of which the interpreter warns.
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt")
 
 P = 40  # solids, ten of each shape unless a test wants one shape alone
@@ -91,7 +91,7 @@ def solids(rng, count, shape=None):
 
 
 def both_are_alike(origins, directions, far, shapes, T_world_unit, present=None):
-    """What the definition says, on the CPU, after a look at what the kernel does."""
+    """Compare the kernel with the definition on the CPU; return the definition's hits."""
     T_unit_world = torch.from_numpy(np.linalg.inv(T_world_unit)[:, :3]).float()
     radius = torch.from_numpy(np.linalg.norm(T_world_unit[:, :3, :3], axis=(1, 2))).float()
     centre = torch.from_numpy(T_world_unit[:, :3, 3]).float()

@@ -40,7 +40,7 @@ def test_pixels_at_the_border():
 
 
 def test_known_distances():
-    """Of one point each: on the surface, before it, far before it, shortly behind it, far behind it."""
+    """Points on the surface, before it, far before it, shortly behind it, and far behind it."""
     depths = [2.0, 1.9, 1.0, 2.2, 2.4]
     points = np.array([[0.01, 0.02, z] for z in depths])
     total, weight = both_are_alike(np.full((2, H, W), 2.0), *twice(points))
@@ -64,7 +64,7 @@ def twice(points):
 
 
 def both_are_alike(z, T_first_camera, batch, points):
-    """What the definition says, on the CPU, after a look at what the kernel does."""
+    """Compare the kernel with the definition on the CPU; return the definition's sums and counts."""
     inverse = torch.from_numpy(np.divide(1, z, out=np.zeros_like(z), where=z > 0)).float()
     images = DepthImages(inverse, FOCAL, CENTRE, 0.05)
     poses, points = torch.from_numpy(T_first_camera).float(), torch.from_numpy(points).float()

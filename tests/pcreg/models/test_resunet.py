@@ -99,7 +99,7 @@ def test_inference_computes_what_training_would(network, device):
 
 
 def test_groups_of_clouds_have_norms_of_their_own():
-    """What the network makes of two groups is what it makes of one after the other."""
+    """Two groups together give the descriptors, gradients and statistics of one after the other."""
     torch.manual_seed(0)
     network = ResUNet(SMALL)
     clouds = [wavy_sheet(300, seed=1), wavy_sheet(200, seed=2) * 1.5, wavy_sheet(100, seed=3)]

@@ -94,7 +94,7 @@ def scans(tmp_path_factory):
 
 
 def content(path):
-    """What is in a file of results, but for the seconds."""
+    """The content of a file of results without its seconds."""
     with path.open() as file:
         if path.suffix == ".jsonl":
             return [untimed(json.loads(line)) for line in file]

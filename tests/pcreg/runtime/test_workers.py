@@ -15,7 +15,7 @@ from tests.processes import started
 
 
 def about(base, item):
-    """What a worker is like."""
+    """Sum, allowed cores, threads of PyTorch and process number in a worker."""
     import torch
 
     allowed = os.sched_getaffinity(0) if sys.platform == "linux" else {0}

@@ -15,7 +15,7 @@ PLATE = np.random.default_rng(0).uniform(0, 1, (3000, 3)) * [1, 1, 0.1]
 
 
 def scan_of(row: int) -> PreparedCloud:
-    """Of the first map it is stated where the sensor stood."""
+    """A scan, with the place of its sensor if it is one of the first map's."""
     return PreparedCloud(Cloud(PLATE), (0.5, 0.5, row) if row < 5 else "auto")
 
 
