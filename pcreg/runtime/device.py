@@ -1,5 +1,6 @@
 """Choice of a device, and settings by which PyTorch repeats its results."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -16,16 +17,15 @@ def choose_device(name: str) -> str:
     """
     if name == "cpu" or (name == "auto" and find_spec("torch") is None):
         return "cpu"
-    kind, _, number = name.partition(":")
-    if kind == "cuda":
+    cuda = re.fullmatch("cuda(?::(0|[1-9][0-9]*))?", name)
+    if cuda:
         require("gpu", f"device={name}")
-    is_cuda = kind == "cuda" and (not number or number.isdecimal())
-    if name == "auto" or is_cuda:
+    if name == "auto" or cuda:
         import torch  # takes a second
 
     if name == "auto":
         return "cuda" if torch.cuda.is_available() and find_spec("triton") else "cpu"
-    if not is_cuda or int(number or 0) >= torch.cuda.device_count():
+    if not cuda or int(cuda[1] or 0) >= torch.cuda.device_count():
         raise InputError(f"device={name}: not on this machine; use auto, cpu, cuda or cuda:N")
     if find_spec("triton") is None:
         raise InputError(f"device={name}: needs Triton, which PyTorch for this system lacks; use cpu")

@@ -47,6 +47,9 @@ def test_a_gpu_without_triton_is_not_used(monkeypatch):
     monkeypatch.setattr(device, "find_spec", lambda name: object())
     assert device.choose_device("auto") == "cuda"
     assert device.choose_device("cuda:0") == "cuda:0"
+    for name in ("cuda:", "cuda:00", "cuda:1", "cuda:x", "gpu"):
+        with pytest.raises(InputError, match=f"device={name}: not on this machine"):
+            device.choose_device(name)
 
 
 def test_a_missing_system_library_is_named_with_the_package_that_has_it(monkeypatch):
