@@ -106,8 +106,10 @@ def read_weights(path: str | Path) -> StoredWeights:
     path = path_of(path)
     if not os.path.isfile(path):  # Path.is_file raises where one may not search
         raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
-    damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
-    with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:
+    damaged = f"{path}: cannot be read as .safetensors ({{error}}); use weights written by `pcreg train`"
+    # safetensors raises the last two for numbers that NumPy lacks, such as bfloat16.
+    errors = SafetensorError, OSError, TypeError, AttributeError
+    with refusing(damaged, *errors), safe_open(path, framework="np") as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
@@ -117,8 +119,8 @@ def read_weights(path: str | Path) -> StoredWeights:
             raise InputError(
                 f"{path}: {name} holds a number that is not finite; use weights written by `pcreg train`"
             )
-    architecture = _architecture(path, metadata)
-    wanted, found = architecture.shapes, {name: tensor.shape for name, tensor in tensors.items()}
+    architecture, wanted = _architecture(path, metadata)
+    found = {name: tensor.shape for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise InputError(
@@ -138,14 +140,16 @@ def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
+def _architecture(path: Path, metadata: dict[str, str]) -> tuple[Architecture, dict[str, tuple[int, ...]]]:
+    """The architecture that a file names, and the shapes of its tensors."""
     if KEY not in metadata:
         raise InputError(
             f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
         )
     other = f"{path}: was written for another kind of network ({{error}}); use weights of this version"
-    with refusing(other, ValueError, TypeError, AttributeError):
+    with refusing(other, ValueError, TypeError, AttributeError, KeyError):
         fields = json.loads(metadata[KEY])
-        return Architecture(
+        architecture = Architecture(
             **{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
         )
+        return architecture, architecture.shapes

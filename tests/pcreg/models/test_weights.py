@@ -66,11 +66,16 @@ def test_a_number_that_is_not_finite(number, saved):
     ("damage", "message"),
     [
         (lambda path: path.unlink(), "no such file of weights"),
-        (lambda path: path.write_bytes(path.read_bytes()[:500]), "damaged"),
-        (lambda path: path.write_text("hello"), "damaged"),
+        (lambda path: path.write_bytes(path.read_bytes()[:500]), "cannot be read"),
+        (lambda path: path.write_text("hello"), "cannot be read"),
+        (lambda path: save_file({"a": torch.ones(1).bfloat16()}, path), "cannot be read .*bfloat16"),
         (lambda path: save_file({"a": torch.ones(1)}, path), "does not say which network"),
         (
             lambda path: save_file(load_file(path), path, {KEY: json.dumps({"layers": 50})}),
+            "another kind of network",
+        ),
+        (
+            lambda path: save_file(load_file(path), path, {KEY: json.dumps({"encoder": ["a"] * 4})}),
             "another kind of network",
         ),
         (
