@@ -6,7 +6,7 @@ Each worker has one thread. The work of one that is gone is done by another.
 import asyncio
 import logging
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from distributed import Client, KilledWorker, Worker, WorkerPlugin
@@ -43,7 +43,9 @@ def executor_at(address: str, device: str) -> Iterator[Executor]:
     )
     unreachable = f"{address or 'no address'}: no Dask scheduler answers ({{error}}); {remedy}"
     with refusing(unreachable, OSError, RuntimeError, TypeError, ValueError):
-        asyncio.run(_connect(address))  # a Client that cannot connect goes on trying
+        # A Client that cannot connect goes on trying. In a thread, as a notebook runs a loop in this one
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(_connect(address))).result()
         client = Client(address, timeout=MAX_SECONDS, set_as_default=False)
     with client:
         workers = client.scheduler_info(-1)["workers"].values()

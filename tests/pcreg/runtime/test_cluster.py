@@ -3,6 +3,7 @@
 One scheduler serves all tests, the first one before it has workers.
 """
 
+import asyncio
 import csv
 import json
 import os
@@ -135,6 +136,18 @@ def test_a_worker_has_one_core(scheduler, victim):
     with executor_of(scheduler) as executor:
         assert executor.submit(parallel.cores).result() == 1
         assert {each["num_threads"] for each in executor.submit(threadpool_info).result()} == {1}
+
+
+def test_a_cluster_is_reached_from_a_notebook(scheduler, survivor):
+    """There a loop of asyncio runs in the main thread."""
+
+    async def cell():
+        with distributed.Client(scheduler, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=SECONDS)
+        with executor_of(scheduler) as executor:
+            return list(map_unordered(executor, abs, (), [-1]))
+
+    assert asyncio.run(cell()) == [(-1, 1)]
 
 
 def test_a_killed_scheduler_is_one_sentence_and_what_is_done_is_kept(scans, tmp_path, capsys, monkeypatch):
