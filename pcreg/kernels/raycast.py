@@ -52,7 +52,7 @@ def first_hits(
         far: (G,) float32, the largest distance.
         shapes: (P,) int64, the Shape of each solid.
         T_unit_world: (P, 3, 4) float32, from the world to the unit shape of each solid.
-        group: (N,) int64, groups whose rays may meet solid[n]; sorted by group, then by depth.
+        group: (N,) int64: rays of group[n] may meet solid[n]. Sorted by group, then by depth.
         solid: (N,) int64.
         depth: (N,) float32, a lower bound of the distance at which they meet.
     """
@@ -70,7 +70,7 @@ def first_hits(
         due = (rank >= first) & (rank < last) & ~hidden
         for shape in Shape:
             chosen = (due & (shapes[solid] == shape)).nonzero()[:, 0]
-            _try(shape, group[chosen], solid[chosen], T_unit_world, origins, directions, distance, met)
+            _intersect(shape, group[chosen], solid[chosen], T_unit_world, origins, directions, distance, met)
     beyond = distance > far[:, None]
     met = torch.where(beyond, -1, met)
     distance = torch.where(beyond, torch.inf, distance)
@@ -78,7 +78,7 @@ def first_hits(
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
 
 
-def _try(
+def _intersect(
     shape: Shape,
     group: Tensor,
     solid: Tensor,
@@ -88,7 +88,7 @@ def _try(
     distance: Tensor,
     met: Tensor,
 ) -> None:
-    """Intersect rays with solids (N,) of one shape, by their groups (N,) in order, and keep nearer hits."""
+    """Intersect rays with solids (N,) of one shape, in order of their groups (N,), and keep nearer hits."""
     G, R, _ = directions.shape
     start, count = _starts(group, G)
     # Groups with equally many solids together, so that little is padded.
