@@ -65,7 +65,7 @@ def runs_by_tiles(triplets: Triplets, dtype: torch.dtype) -> bool:
 
 
 class _PointConv(torch.autograd.Function):
-    """Product and gradients, in the features' dtype; torch's dispatcher would be slower on small clouds."""
+    """Convolution with gradients; an operator of torch.library would be slower on small clouds."""
 
     @staticmethod
     def forward(ctx, features, weight, triplets):

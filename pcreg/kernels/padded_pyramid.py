@@ -66,16 +66,16 @@ class PaddedPyramid:
 
 
 def _fill(target: Tensor, source: Tensor, behind: int) -> None:
-    """Copy rows (..., n) into the beginning of rows (..., m), and write a number behind them."""
+    """Copy rows (..., n) to the beginning of rows (..., m), and fill up the rest with a number."""
     n = source.shape[-1]
     target[..., :n] = source
     target[..., n:] = behind
 
 
 def _sizes(pyramid: Pyramid) -> list[int]:
-    """Sizes that differ between pyramids: the points of each level, then three numbers for all triplets.
+    """Sizes that differ between pyramids: points of each level, then three numbers for each of its Triplets.
 
-    These are how many triplets there are, how many shared buckets in their Tiles, and most of them in a tile.
+    These are its triplets, the shared buckets of its Tiles, and the most shared buckets of a tile.
     """
     sizes = [len(level) for level in pyramid.levels]
     for each in pyramid.triplets:

@@ -91,9 +91,9 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class PaddedRowGroups:
-    """Groups of a padded batch: their sizes are on the device, and rows behind them belong to none."""
+    """Groups of the rows of a padded batch, with their bounds on the device; padding belongs to none."""
 
-    n_rows: int  # with those of no group
+    n_rows: int  # padding included
     device_bounds: Tensor  # (G + 1,) int64, on a GPU
 
     def __len__(self) -> int:

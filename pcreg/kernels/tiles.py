@@ -18,10 +18,10 @@ CELLS = 32  # kernel cells that are listed together
 
 @dataclass(frozen=True)
 class Tiles:
-    """Rows that each tile reads, with Q shared buckets by tile, size, group of CELLS kernel cells, i, k.
+    """Rows that each tile reads, and Q shared buckets, sorted by tile, size, group of CELLS cells, i and k.
 
-    They are ordered by size, because a program sums several at once and waits for the largest. Tiles of
-    several triplets may share one list, of which `tile_offsets` bounds their own parts.
+    Sizes ascend within a tile, because a program sums several buckets at once and waits for the largest.
+    Triplets that were searched together share one list of shared buckets.
     """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m

@@ -94,9 +94,9 @@ def _blas() -> ThreadpoolController:
 
 
 def each(do: Callable[[Item], Answer], items: Iterable[Item], device: str = "cpu") -> list[Answer]:
-    """`do` of each item, in their order, on threads; it pays where NumPy or SciPy does most of the work.
+    """Map `do` over items on threads, where NumPy or SciPy does most of the work; answers in their order.
 
-    Where a GPU does, threads would wait for Python's lock: there it is done in turn.
+    On a GPU items are done in turn: threads would wait for Python's lock.
     """
     items = list(items)
     if device != "cpu" or min(len(items), cores()) < 2:
