@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, ConfidenceModel
 from pcreg.training.judge import WEIGHTS, Answers, answered, calibration_error, reliability
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("answers", type=Path, nargs="+")
-    made.add_argument("--model", type=Path, default=WEIGHTS / "verdict.safetensors")
-    options = made.parse_args()
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("answers", type=Path, nargs="+")
+    parser.add_argument("--model", type=Path, default=WEIGHTS / "verdict.safetensors")
+    options = parser.parse_args()
     model = ConfidenceModel.load(options.model.read_bytes())
     found = {}
     for path in options.answers:

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 
 import torch
-from report import DEVICE, Value, keep, load, medians, parsed, parser, peak_mib, run
+from report import DEVICE, Value, keep, load, make_parser, medians, parsed, peak_mib, run
 from torch import Tensor
 
 from pcreg.kernels.conv import point_conv
@@ -27,11 +27,11 @@ CHANNELS = {
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
     precision, runs = (["float32"], 5) if DEVICE == "cpu" else (list(PRECISIONS), 20)
-    made.add_argument("--precision", nargs="+", choices=PRECISIONS, default=precision)
-    options = parsed(made, voxel=[0.025], runs=runs)
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=precision)
+    options = parsed(parser, voxel=[0.025], runs=runs)
     options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
     keep(operators(options), options, "operators", options.device)
 

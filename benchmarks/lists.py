@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 
 from pcreg.cli.config import compose_config
 from pcreg.cli.evaluate import evaluate
@@ -26,13 +26,13 @@ MAX_RMSE = 0.2  # metres, of a pair that counts as registered in the table by ov
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("--run", nargs="+", action="append", required=True, metavar=("NAME", "SETTING"))
-    made.add_argument("--settings", nargs="+", default=[], help="of all runs")
-    made.add_argument("--columns", nargs="+", default=["RR %"], help="(default: %(default)s)")
-    made.add_argument("--by-overlap", action="store_true")
-    made.add_argument("--workers", type=int, default=2, help="(default: %(default)s)")
-    options = made.parse_args()
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("--run", nargs="+", action="append", required=True, metavar=("NAME", "SETTING"))
+    parser.add_argument("--settings", nargs="+", default=[], help="of all runs")
+    parser.add_argument("--columns", nargs="+", default=["RR %"], help="(default: %(default)s)")
+    parser.add_argument("--by-overlap", action="store_true")
+    parser.add_argument("--workers", type=int, default=2, help="(default: %(default)s)")
+    options = parser.parse_args()
     keep(by_overlap(options) if options.by_overlap else by_list(options), options, "lists", "cpu")
 
 

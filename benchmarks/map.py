@@ -29,7 +29,7 @@ from time import perf_counter
 
 import numpy as np
 import torch
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 from scipy.sparse import csr_array
 
 from pcreg import register_all
@@ -66,7 +66,7 @@ LITTLE, MUCH = 0.1, 0.3  # overlap from which on a pair is hard, and from which 
 
 
 def main() -> None:
-    made, verbs = parser(__doc__, *VERBS)
+    parser, verbs = make_parser(__doc__, *VERBS)
     shuffled = verbs["placed"]
     for verb, every in (("placed", 1), ("located", 2)):
         verbs[verb].add_argument("scenes", type=Path, nargs="+")
@@ -81,7 +81,7 @@ def main() -> None:
     verbs["retrieval"].add_argument("--count", type=int, nargs="+", default=[300, 1000], help="fragments")
     for verb in ("placed", "rooms", "retrieval"):
         verbs[verb].add_argument("--workers", type=int, default=2)
-    options = made.parse_args()
+    options = parser.parse_args()
     keep(VERBS[options.verb](options), options, f"map-{options.verb}", "cpu")
 
 
@@ -214,17 +214,17 @@ def located(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
 
 def rooms(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     with executor_of(options.workers) as executor:
-        for number, made in map_unordered(executor, _room, (options.device,), range(options.count)):
+        for number, recording in map_unordered(executor, _room, (options.device,), range(options.count)):
             scene = options.folder / "fragments" / f"room_{number}"
-            for n, (cloud, pose) in enumerate(zip(made.clouds, made.T_world_cloud, strict=True)):
+            for n, (cloud, pose) in enumerate(zip(recording.clouds, recording.T_world_cloud, strict=True)):
                 write_ply(scene / f"cloud_bin_{n}.ply", cloud.numpy())
                 np.savetxt(scene / f"cloud_bin_{n}.info.txt", pose, header=scene.name, comments="")
-            yield {"room": scene.name, "fragments": len(made.clouds)}
+            yield {"room": scene.name, "fragments": len(recording.clouds)}
 
 
 def _room(device: str, number: int) -> Recording:
-    made = record(SEED, number, device, frames=FRAMES)
-    return replace(made, clouds=[cloud.cpu() for cloud in made.clouds])
+    recording = record(SEED, number, device, frames=FRAMES)
+    return replace(recording, clouds=[cloud.cpu() for cloud in recording.clouds])
 
 
 def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
@@ -264,10 +264,9 @@ def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inlier
 def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Keypoints], np.ndarray]:
     """So many fragments for screening, and their overlaps (count, count)."""
     named = [(path, pose) for scene in scenes for path, pose in poses_of(scene)][:count]
+    registrar, paths = Registrar(voxel=VOXEL), [path for path, _ in named]
     with executor_of(workers) as executor:
-        made = dict(
-            map_unordered(executor, _keypoints, (Registrar(voxel=VOXEL),), [path for path, _ in named])
-        )
+        keypoints = dict(map_unordered(executor, _keypoints, (registrar,), paths))
     overlap = np.zeros((len(named), len(named)))
     for scene in scenes:
         if not (own := [n for n, (path, _) in enumerate(named) if path.parent == scene]):
@@ -275,7 +274,7 @@ def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Ke
         clouds = [torch.from_numpy(read_cloud(named[n][0]).points) for n in own]
         shared = shared_cells(Recording(clouds, np.array([named[n][1] for n in own])), OVERLAP_CELL * VOXEL)
         overlap[np.ix_(own, own)] = overlaps(shared)
-    return [made[path] for path, _ in named], overlap
+    return [keypoints[path] for path in paths], overlap
 
 
 def _keypoints(registrar: Registrar, path: Path) -> Keypoints:

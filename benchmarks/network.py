@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from report import DEVICE, Value, keep, load, medians, parsed, parser, peak_mib, run
+from report import DEVICE, Value, keep, load, make_parser, medians, parsed, peak_mib, run
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
@@ -25,11 +25,11 @@ SNAP = {"native": False, "voxel": True}
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("--fragment", type=int, default=20_000, help="points of one")
-    made.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("--fragment", type=int, default=20_000, help="points of one")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
     voxel = 0.05 if DEVICE == "cpu" else 0.025
-    options = parsed(made, voxel=[voxel], runs=15)
+    options = parsed(parser, voxel=[voxel], runs=15)
     keep(rows(options), options, "forward", options.device)
 
 

@@ -31,7 +31,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 from scipy.spatial.transform import Rotation
 
 from pcreg import Prior, register
@@ -69,13 +69,13 @@ class Answer(NamedTuple):
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("--threedmatch", type=Path, metavar="ROOT")
-    made.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
-    made.add_argument("--simulated", type=int, default=0, metavar="SCENES")
-    made.add_argument("--limit", type=int, default=20, help="pairs of each, spread (default: %(default)s)")
-    made.add_argument("--ways", nargs="+", choices=WAYS, default=["ours"], help="(default: %(default)s)")
-    options = made.parse_args()
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("--threedmatch", type=Path, metavar="ROOT")
+    parser.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
+    parser.add_argument("--simulated", type=int, default=0, metavar="SCENES")
+    parser.add_argument("--limit", type=int, default=20, help="pairs of each, spread (default: %(default)s)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["ours"], help="(default: %(default)s)")
+    options = parser.parse_args()
     keep(rows(options), options, "pairs", "cpu")
 
 

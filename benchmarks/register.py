@@ -26,7 +26,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.cloud import read_cloud
@@ -51,7 +51,7 @@ print(json.dumps([imported - start, perf_counter() - read]))
 
 
 def main() -> None:
-    made, verbs = parser(__doc__, *VERBS)
+    parser, verbs = make_parser(__doc__, *VERBS)
     for verb in ("files", "pairs", "first"):
         pair = {"nargs": 3, "action": "append", "required": True, "metavar": ("NAME", "SOURCE", "TARGET")}
         verbs[verb].add_argument("--pair", **pair)
@@ -63,7 +63,7 @@ def main() -> None:
         verbs[verb].add_argument("--repeat", type=int, default=9)
     for verb in ("pairs", "batch"):
         verbs[verb].add_argument("--device", default="cuda")
-    options = made.parse_args()
+    options = parser.parse_args()
     device = getattr(options, "device", "cuda" if options.verb == "first" else "cpu")
     keep(VERBS[options.verb](options), options, options.verb, device)
 

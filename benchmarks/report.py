@@ -32,25 +32,25 @@ WARM_UP = 3  # calls of each function before it is timed
 SLEEP_MS = 20  # longer than the launch of a forward pass
 
 
-def parser(text: str, *verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def make_parser(text: str, *verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """A parser with the docstring of a script as its help, those of its verbs, and --out."""
-    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    added = made.add_subparsers(dest="verb", required=True) if verbs else None
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    added = parser.add_subparsers(dest="verb", required=True) if verbs else None
     choices = {verb: added.add_parser(verb) for verb in verbs}
-    for each in choices.values() or [made]:
+    for each in choices.values() or [parser]:
         each.add_argument(
             "--out", type=Path, metavar="FILE", help=f"the table, as JSON (default: {OUT}/NAME.json)"
         )
-    return made, choices
+    return parser, choices
 
 
-def parsed(made: argparse.ArgumentParser, **defaults: object) -> argparse.Namespace:
+def parsed(parser: argparse.ArgumentParser, **defaults: object) -> argparse.Namespace:
     """The options of a parser and those on the cloud, with their defaults, and on the device."""
-    made.add_argument("cloud", nargs="?", metavar="CLOUD")
-    made.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
-    made.add_argument("--runs", type=int, help="default: %(default)s")
-    made.set_defaults(device=DEVICE, **defaults)
-    return made.parse_args()
+    parser.add_argument("cloud", nargs="?", metavar="CLOUD")
+    parser.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
+    parser.add_argument("--runs", type=int, help="default: %(default)s")
+    parser.set_defaults(device=DEVICE, **defaults)
+    return parser.parse_args()
 
 
 def run(main: Callable[[], int | None]) -> None:
@@ -87,9 +87,9 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
 
 def keep_table() -> None:
     """Keep the Markdown table of standard input: `report.py --out FILE`."""
-    made, _ = parser("Keep the Markdown table of standard input.")
+    parser, _ = make_parser("Keep the Markdown table of standard input.")
     header, _, *lines = ([cell.strip() for cell in line.strip()[1:-1].split("|")] for line in sys.stdin)
-    keep((dict(zip(header, line, strict=True)) for line in lines), made.parse_args(), "table", "cpu")
+    keep((dict(zip(header, line, strict=True)) for line in lines), parser.parse_args(), "table", "cpu")
 
 
 def load(path: Path | None, voxel: float, device: str) -> PointBatch:

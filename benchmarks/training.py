@@ -15,7 +15,7 @@ from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from report import Value, keep, parser, run
+from report import Value, keep, make_parser, run
 from torch.profiler import ProfilerActivity, profile
 
 from pcreg.cli.config import compose_config
@@ -33,11 +33,11 @@ FIGURES = {"feature_match_recall": 0.0, "inlier_ratio": 0.0}  # in place of a va
 
 
 def main() -> None:
-    made, _ = parser(__doc__)
-    made.add_argument("--pairs", type=int, default=16, help="of a step")
-    made.add_argument("--steps", type=int, default=400, help="that are timed")
-    made.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
-    options = made.parse_args()
+    parser, _ = make_parser(__doc__)
+    parser.add_argument("--pairs", type=int, default=16, help="of a step")
+    parser.add_argument("--steps", type=int, default=400, help="that are timed")
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
+    options = parser.parse_args()
     settings = ["experiment=simulated", f"batches.batch_size={options.pairs}"]
     settings += [f"batches.pool={SCENES}", f"batches.per_epoch={WARM_UP + options.steps}"]
     cfg = compose_config("train", settings)
@@ -58,12 +58,12 @@ def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
     optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
     settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks}
     with tempfile.TemporaryDirectory() as folder:
-        made = Trainer(network, optimizer, folder, **settings)
-        made.fit(timed, 1, lambda network: FIGURES)
+        trainer = Trainer(network, optimizer, folder, **settings)
+        trainer.fit(timed, 1, lambda network: FIGURES)
         step = timed.seconds_per_step()
         timed.count = PROFILED
         with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-            made.fit(timed, 2, lambda network: FIGURES)
+            trainer.fit(timed, 2, lambda network: FIGURES)
     busy = sum(event.device_time for event in profiled.events() if event.device_type.name == "CUDA")
     pairs = ranks.count * cfg.batches.batch_size
     return {
