@@ -87,9 +87,9 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
 
 def keep_table() -> None:
     """Keep the Markdown table of standard input: `report.py --out FILE`."""
-    parser, _ = make_parser("Keep the Markdown table of standard input.")
+    options = make_parser("Keep the Markdown table of standard input.")[0].parse_args()
     header, _, *lines = ([cell.strip() for cell in line.strip()[1:-1].split("|")] for line in sys.stdin)
-    keep((dict(zip(header, line, strict=True)) for line in lines), parser.parse_args(), "table", "cpu")
+    keep((dict(zip(header, line, strict=True)) for line in lines), options, "table", "cpu")
 
 
 def load(path: Path | None, voxel: float, device: str) -> PointBatch:

@@ -106,6 +106,7 @@ def test_a_table_in_markdown_is_kept(run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("| | s |\n|---|---|\n| pcreg | 1.5 (2) |\n"))
     assert run("report.py", "--out", "kept.json") == 0
     assert json.loads(Path("kept.json").read_text())["rows"] == [["pcreg", "1.5 (2)"]]
+    assert run("report.py", "--help") == 0  # of its input nothing is left
 
 
 def test_few_scans_of_a_map_are_screened_each_with_each(run):
