@@ -8,15 +8,14 @@ python benchmarks/map.py retrieval FOLDER/fragments/* [--count 300 1000] [--work
 
 placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
            pair lists of 3DMatch and 3DLoMatch, or scans of a sequence of KITTI's layout; each folder by
-           itself and, with --together, all as one. Placed are scans of the largest map within 0.2 m and 5
-           degrees of their pose, the map laid on the scan by which most are. A pair is wrong that is used
-           and more than 0.3 m or 15 degrees off, or of two scenes. The pairs of a list, or LiDAR scans
-           within 10 m of each other, are right by the poses of their map within the same bounds. Seconds
-           are of the clock.
-located    every so many scans of a folder are fused by their poses into a map, in which the others are found
+           itself and, with --together, all as one. A scan is placed if the largest map has it within 0.2 m
+           and 5 degrees of its pose; the map is aligned at the scan that places most. A used pair is wrong
+           if it is more than 0.3 m or 15 degrees off, or of two scenes. Pairs of a list, and of LiDAR scans
+           within 10 m of each other, are right if the poses of their map are within these bounds.
+located    every n-th scan of a folder (--every) is fused by its pose into a map, in which others are located
 rooms      writes fragments of simulated rooms, that no weights were trained on, in 3DMatch's layout
-retrieval  of each number the first so many fragments of such folders: cost and recall of the pairs that are
-           screened, and of the first round that is registered
+retrieval  the first fragments of such folders, as many as --count: cost and recall of the pairs that are
+           screened, and of those that are registered first
 """
 
 import argparse
@@ -86,8 +85,8 @@ def main() -> None:
 
 
 def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
-    apart = [[scene] for scene in options.scenes]
-    for scenes in [*apart, options.scenes] if options.together else apart:
+    alone = [[scene] for scene in options.scenes]
+    for scenes in [*alone, options.scenes] if options.together else alone:
         poses = {path: pose for scene in scenes for path, pose in poses_of(scene, options.every)}
         shuffled = np.random.default_rng(options.shuffle).permutation(len(poses))
         paths = [list(poses)[n] for n in shuffled]
@@ -153,12 +152,12 @@ def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
 
 
 def _errors(T_map_scan: np.ndarray, poses: np.ndarray) -> np.ndarray:
-    """Metres and degrees (n, 2) from poses, the map laid on the best scan."""
-    laid = []
+    """Metres and degrees (n, 2) between a map and poses, aligned at the scan that places most."""
+    aligned = []
     for first, pose in zip(T_map_scan, poses, strict=True):
         true = first @ inverse(pose) @ poses
-        laid.append(np.array([_off(T, each) for T, each in zip(T_map_scan, true, strict=True)]))
-    return max(laid, key=lambda errors: ((errors < PLACED).all(1).sum(), -np.median(errors[:, 0])))
+        aligned.append(np.array([_off(T, each) for T, each in zip(T_map_scan, true, strict=True)]))
+    return max(aligned, key=lambda errors: ((errors < PLACED).all(1).sum(), -np.median(errors[:, 0])))
 
 
 def _is_wrong(edge: MapEdge, names: Sequence[str], poses: np.ndarray) -> bool:

@@ -5,14 +5,14 @@
 
 Both lists of 3DMatch, folders of LiDAR scans with pairs.txt or poses.txt, as for data=folder, and simulated
 rooms. All ways take turns on every pair, from points in memory, after a warm-up on the first pair. Each cloud
-lies in the frame of its sensor, but no way is told so.
+lies in the frame of its sensor, which no way uses.
 
     ours, fpfh      `pcreg.register`, by the weights and by FPFH
-    gravity         the same with `gravity`: both clouds are turned alike, then by up to 180 degrees about
-                    the vertical and tilted by 1 degree
+    gravity         the same with `gravity`: the source is laid on the target and rotated by up to 180 degrees
+                    about the vertical, and both are tilted by 1 degree
     near, nearer    with `near` a transform that is off by half of the limits: 2 m and 30 degrees, 0.5 m and
                     10 degrees
-    scale           with `scale`: the source is turned at random, and shrunk or enlarged by up to ten
+    scale           with `scale`: the source is rotated at random, and shrunk or enlarged by up to ten
     open3d          the tutorial "Global registration": FPFH, RANSAC on mutual matches, ICP
     kiss            KISS-Matcher by its defaults, then the same ICP; needs kiss-matcher
 
