@@ -105,17 +105,12 @@ def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
         visited = wide // 2 + 1 if search.symmetric else wide
         shares = visited if n_blocks < MIN_BLOCKS else 1
         normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
+        centres = search.centres.data_ptr(), *normals, search.cloud.data_ptr(), n_out
         pointers = [each.data_ptr() for each in (index.points, index.keys, index.order, index.frame)]
+        points = *pointers, index.order.shape[0], index.n_clouds
         lengths = np.array([search.size, search.radius], np.float64).view(np.int64).tolist()
-        kernel = *lengths, search.kernel_size, search.half_width
-        rows.append(
-            Row(
-                *(search.centres.data_ptr(), *normals, search.cloud.data_ptr(), n_out),
-                *(*pointers, index.order.shape[0], index.n_clouds),
-                *(*kernel, search.mirrored, search.symmetric),
-                *(*first[:4], shares, first.ordering),
-            )
-        )
+        kernel = *lengths, search.kernel_size, search.half_width, search.mirrored, search.symmetric
+        rows.append(Row(*centres, *points, *kernel, *first[:4], shares, first.ordering))
         first = Totals(
             buckets=first.buckets + K * n_out,
             offsets=first.offsets + K + 1,
