@@ -136,10 +136,9 @@ def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
     """Places on a line at which it enters and leaves a unit shape; NaN, or in the wrong order, for a miss."""
     match shape:
         case Shape.BOX:
-            slabs = [_slab(x, dx), _slab(y, dy), _slab(z, dz)]
-            enter = torch.maximum(torch.maximum(slabs[0][0], slabs[1][0]), slabs[2][0])
-            leave = torch.minimum(torch.minimum(slabs[0][1], slabs[1][1]), slabs[2][1])
-            return enter, leave
+            (x_low, x_high), (y_low, y_high), (z_low, z_high) = _slab(x, dx), _slab(y, dy), _slab(z, dz)
+            enter = torch.maximum(torch.maximum(x_low, y_low), z_low)
+            return enter, torch.minimum(torch.minimum(x_high, y_high), z_high)
         case Shape.BALL:
             return _roots(dx * dx + dy * dy + dz * dz, x * dx + y * dy + z * dz, x * x + y * y + z * z - 1)
         case Shape.ROD:
@@ -176,9 +175,8 @@ def _cone(x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
     base = (-1 - z) / torch.where(dz.abs() < 1e-9, 1e-9, dz)
     radius = (x + base * dx) ** 2 + (y + base * dy) ** 2
     missed = half_b * half_b - a * c < 0
-    meetings = [torch.where(missed | ((z + t * dz).abs() > 1), torch.nan, t) for t in (one, two)] + [
-        torch.where(radius <= 1, base, torch.nan)
-    ]
+    meetings = [torch.where(missed | ((z + t * dz).abs() > 1), torch.nan, t) for t in (one, two)]
+    meetings.append(torch.where(radius <= 1, base, torch.nan))
     low = torch.stack([t.nan_to_num(torch.inf) for t in meetings]).amin(0)
     high = torch.stack([t.nan_to_num(-torch.inf) for t in meetings]).amax(0)
     return low, high
