@@ -50,7 +50,7 @@ def write(
     colors = np.repeat(np.array([byte(SOURCE), byte(TARGET)]), [len(some), len(others)], axis=0)
     write_ply(paths[1], np.concatenate([transform(registration.T_target_source, some), others]), colors)
     clock.lap("write")
-    title = f"{_drawn(record['source'])} to {_drawn(record['target'])}: {registration.verdict}"
+    title = f"{_printable(record['source'])} to {_printable(record['target'])}: {registration.verdict}"
     if picture:
         paths.append(folder / "overview.png")
         with replacing(paths[-1]) as temporary:
@@ -72,8 +72,8 @@ def embedded(registration: Registration) -> str:
     return f'<img width="900" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'
 
 
-def _drawn(file: str) -> str:
-    """The name of a file as it can be drawn: bytes that are no UTF-8 become question marks."""
+def _printable(file: str) -> str:
+    """The name of a file with question marks for bytes that are no UTF-8."""
     return os.fsencode(Path(file).name).decode("utf-8", "replace")
 
 
