@@ -10,9 +10,8 @@ import numpy as np
 
 from pcreg.arrays import Array, is_on_host, like
 from pcreg.geometry.se3 import se3
+from pcreg.kernels.pyramid_config import RESOLUTION
 
-# Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
-RESOLUTION = 2.0**-20
 SMALLEST_EXTENT = 2.0**-900  # metres; below it 1 / resolution overflows
 # Remainder, in units of the resolution, from which on coordinates are rounded up. Files store multiples of
 # powers of two or ten, which have no remainder near 1/6 but many at 1/2: there the rounding error of an added
@@ -25,7 +24,7 @@ class LocalFrame:
     """Frame with its zero at the lower corner of a cloud, and its axes along those of the given frame."""
 
     corner: np.ndarray  # (3,) float64, metres, in the frame of the cloud as it was given
-    resolution: float  # metres
+    resolution: float  # metres, to which coordinates are rounded: the network's, or finer in small clouds
 
     @staticmethod
     def of(box: np.ndarray) -> "LocalFrame":
