@@ -3,15 +3,13 @@
 It scans all around in even angles, so that the density falls with the range.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 
 from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.recording import free_places
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
-from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
 from pcreg.datasets.simulated.outdoor.ground import Ground
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
@@ -65,7 +63,6 @@ def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
 def _site(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
     """A site, and stations (count, 4, 4) at most along one way through it."""
     scene = outdoor_scene(rng)
-    drive = drive_through(rng, scene, Carrier.ROOF)
-    last = len(drive.T_world_sensor) - 1
-    drive = replace(drive, T_world_sensor=drive.T_world_sensor[np.linspace(0, last, count).astype(int)])
-    return replace(scene, things=scene.things.where(~in_way(scene, drive))), drive.T_world_sensor
+    T = drive_through(rng, scene, Carrier.ROOF).T_world_sensor
+    T = T[np.linspace(0, len(T) - 1, count).astype(int)]
+    return cleared(scene, T[:, :3, 3]), T

@@ -1,6 +1,6 @@
 """Ways of a sensor through a scene, on wheels or in a hand: along a road, into another, and back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -113,22 +113,22 @@ def _station(road: Road, other: Road) -> float:
     return float(stations[np.hypot(x - other.x, y - other.y).argmin()])
 
 
-def in_way(scene: Scene, drive: Drive) -> np.ndarray:
-    """Mask (P,) of solids whose boxes are nearer than about 0.8 m to the path of the sensor."""
+def cleared(scene: Scene, places: np.ndarray) -> Scene:
+    """The scene without solids whose boxes are nearer than about 0.8 m to a sensor at places (N, 3)."""
     angle = np.arange(0, 2 * np.pi, np.pi / 4)
     ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
-    at = (drive.T_world_sensor[:, None, :3, 3] + offsets).reshape(-1, 3)
+    at = (places[:, None] + offsets).reshape(-1, 3)
     T = scene.things.solids.T_world_unit
     # A box's half diagonal, and more for one that leans.
     bound = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
-    away = np.linalg.norm(T[:, None, :3, 3] - drive.T_world_sensor[:, :3, 3], axis=2).min(1)
+    away = np.linalg.norm(T[:, None, :3, 3] - places, axis=2).min(1)
     near = np.flatnonzero(away < bound)
     T_unit_world = np.linalg.inv(T[near])[:, :3]
     local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
-    found = np.zeros(len(T), bool)
-    found[near] = (np.abs(local) < 1).all(1).any(1)
-    return found
+    free = np.ones(len(T), bool)
+    free[near] = ~(np.abs(local) < 1).all(1).any(1)
+    return replace(scene, things=scene.things.where(free))
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:

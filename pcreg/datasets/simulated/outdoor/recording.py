@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from pcreg.datasets.simulated.draws import random_of
-from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SOLID_STATE_LIDARS, Lidar, SpinningLidar
 from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
@@ -95,8 +95,7 @@ def _recorded(
     scene: Scene, passes: list[tuple[Lidar, Drive, np.ndarray]], generator: torch.Generator
 ) -> list[Recording]:
     """The sweeps of each pass: a LiDAR, its drive and the body that hides. Nothing stands in their ways."""
-    free = ~np.any([in_way(scene, drive) for _, drive, _ in passes], axis=0)
-    scene = replace(scene, things=scene.things.where(free))
+    scene = cleared(scene, np.concatenate([drive.T_world_sensor[:, :3, 3] for _, drive, _ in passes]))
     return [Recording(sweeps(scene, *each, generator), each[1].T_world_sensor) for each in passes]
 
 
