@@ -18,6 +18,12 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(*np.log((low, high)))))
 
 
+def by_share(shares: dict, place: float):
+    """The key of `shares` at `place`, from 0 to 1, on a line of which each key takes its share."""
+    ends = np.cumsum(list(shares.values()))
+    return list(shares)[ends.searchsorted(place * ends[-1], side="right")]
+
+
 def uniform(generator: torch.Generator, *shape: int) -> Tensor:
     """Uniform float32 numbers from 0 to 1, on the device of the generator."""
     return torch.rand(shape, generator=generator, device=generator.device)

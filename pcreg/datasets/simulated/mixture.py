@@ -12,7 +12,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
-from pcreg.datasets.simulated.draws import log_uniform
+from pcreg.datasets.simulated.draws import by_share, log_uniform
 from pcreg.datasets.simulated.recorded import Recorder, Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
@@ -36,8 +36,7 @@ def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recordi
 
 def kind_of(index: int) -> Recorder:
     """The function that records scene number `index`."""
-    bounds = np.cumsum(list(SHARES.values()))
-    return list(SHARES)[int(np.searchsorted(bounds / bounds[-1], index * STEP % 1, side="right"))]
+    return by_share(SHARES, index * STEP % 1)
 
 
 def rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:

@@ -3,11 +3,12 @@
 A catalogue of one short function per kind.
 """
 
-from bisect import bisect
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
+from pcreg.datasets.simulated.draws import by_share
 from pcreg.datasets.simulated.indoor.piece import between, extent, one_of, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
 
@@ -16,7 +17,7 @@ VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
     """A small thing with its foot in the middle of z = 0, at most about `largest` metres high and wide."""
-    thing, size = _thing(bisect(UPPER, rng.random()), int(rng.integers(VARIANTS)))
+    thing, size = _thing(by_share(FAMILIES, rng.random()), int(rng.integers(VARIANTS)))
     scale = rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)
     T = pose(yaw=360 * rng.random())
     T[:, :3] *= scale
@@ -24,9 +25,9 @@ def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
 
 
 @cache
-def _thing(family: int, variant: int) -> tuple[Solids, float]:
+def _thing(family: Callable[[np.random.Generator], Solids], variant: int) -> tuple[Solids, float]:
     """Thing number n of a family and its size; cached, because a room holds hundreds."""
-    thing = FAMILIES[family][0](np.random.default_rng([family, variant]))
+    thing = family(np.random.default_rng([list(FAMILIES).index(family), variant]))
     low, high = extent(thing)
     return thing, float((high - low).max())
 
@@ -274,12 +275,9 @@ def basket(rng: np.random.Generator) -> Solids:
 
 
 # fmt: off
-FAMILIES = [
-    (lathe, 10), (blob, 10), (assembly, 12), (carton, 10), (books, 8), (bottle, 6), (mug, 5), (bowl, 4),
-    (pan, 3), (kettle, 3), (monitor, 3), (keyboard, 2), (laptop, 2), (lamp, 3), (plant, 4), (cable, 2),
-    (bag, 4), (cloth, 5), (shoes, 2), (rack, 3), (cup_of_pens, 2), (basket, 3),
-]
+FAMILIES = {  # and how often each is drawn
+    lathe: 10, blob: 10, assembly: 12, carton: 10, books: 8, bottle: 6, mug: 5, bowl: 4, pan: 3, kettle: 3,
+    monitor: 3, keyboard: 2, laptop: 2, lamp: 3, plant: 4, cable: 2, bag: 4, cloth: 5, shoes: 2, rack: 3,
+    cup_of_pens: 2, basket: 3,
+}
 # fmt: on
-SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)
-# Upper bounds of the shares: `bisect` of a uniform number draws as `Generator.choice` does
-UPPER = (np.cumsum(SHARES) / np.sum(SHARES)).tolist()

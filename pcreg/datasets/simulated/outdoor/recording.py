@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from pcreg.datasets.simulated.draws import random_of
+from pcreg.datasets.simulated.draws import by_share, random_of
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SOLID_STATE_LIDARS, Lidar, SpinningLidar
@@ -42,7 +42,7 @@ HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
 
 def outdoor_scene(rng: np.random.Generator, kind: str | None = None) -> Scene:
     """A scene of one of KINDS, or a random one."""
-    name = kind or _by_share(rng, {name: share for name, (_, share) in KINDS.items()})
+    name = kind or by_share({name: share for name, (_, share) in KINDS.items()}, rng.random())
     return KINDS[name][0](rng).scene(name)
 
 
@@ -119,15 +119,11 @@ def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int
 def _lidar(rng: np.random.Generator, scene: Scene) -> tuple[SpinningLidar, Carrier]:
     """A spinning LiDAR and its carrier."""
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
-    model = _by_share(rng, IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES)
+    model = by_share(IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES, rng.random())
     lidar = LIDARS[model]
     lidar = _unit(rng, replace(lidar, columns=lidar.columns // int(rng.choice([1, 2]))))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
-
-
-def _by_share(rng: np.random.Generator, shares: dict[str, int]) -> str:
-    return list(shares)[rng.choice(len(shares), p=np.array(list(shares.values())) / sum(shares.values()))]
 
 
 def _unit(rng: np.random.Generator, lidar: Lidar) -> Lidar:
