@@ -31,9 +31,7 @@ TABLE_SHARE, ALONE_SHARE = 0.4, 0.3  # of the recordings: on a table; of these, 
 BALLS = 24  # along a limb
 
 
-def record(
-    seed: int, index: int, device: torch.device | str = "cpu", *, views: int | None = None
-) -> Recording:
+def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Recording `index`: scans of one object, or of a few on a table, from 10 to 16 viewpoints around it.
 
     Scans of fewer than MIN_POINTS are left out.
@@ -53,7 +51,7 @@ def record(
         wander=rng.uniform(0.1, 0.8),
         dull=0.0,
     )
-    T_world_camera = _around(rng, views or int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
+    T_world_camera = _around(rng, int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
     # Without something behind it the background would count as shadow of the projector.
     things = Solids.join(things, balls(0, 0, 0, *[2 * distance] * 3))
     depth = camera.depth(things, on_device(T_world_camera, device), generator)

@@ -27,12 +27,10 @@ TRIPOD = np.array([[-0.15, -0.15, -2.0], [0.15, 0.15, -0.1]])
 SECONDS_BETWEEN_STATIONS = 240.0
 
 
-def record(
-    seed: int, index: int, device: torch.device | str = "cpu", *, stations: int | None = None
-) -> Recording:
+def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Recording `index`: scans of one scene from 4 to 8 stations."""
     rng, generator = random_of(seed, index, device)
-    count = stations or int(rng.integers(STATIONS[0], STATIONS[1] + 1))
+    count = int(rng.integers(STATIONS[0], STATIONS[1] + 1))
     rows, columns = int(rng.choice(ROWS)), int(rng.choice(COLUMNS))
     scanner = SpinningLidar(
         tuple(np.linspace(85, -60, rows)),

@@ -19,8 +19,8 @@ from pcreg.registration.matching.nearest import nearest_neighbors
 @pytest.fixture(autouse=True)
 def few_clouds(monkeypatch):
     """Recordings of a few clouds each, which take a second."""
-    monkeypatch.setattr(objects, "record", partial(objects.record, views=3))
-    monkeypatch.setattr(terrestrial, "record", partial(terrestrial.record, stations=2))
+    monkeypatch.setattr(objects, "VIEWS", (3, 3))
+    monkeypatch.setattr(terrestrial, "STATIONS", (2, 2))
     monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall"))
     monkeypatch.setattr(recording, "LIDARS", dict.fromkeys(recording.LIDARS, recording.LIDARS["VLP-16"]))
     scans = partial(indoor.record_scans, scans=3)
