@@ -26,13 +26,18 @@ BASELINE = 0.075  # metres between camera and projector
 FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pixels
 STEP = 1 / 32  # pixels of disparity: the 1 / 8 of the sensor, averaged over 4 x 4 of its pixels
 WAVES = 12  # of the relief
+TILE = 12, 16  # rows and columns of rays that are cast together
 
+# Of the fusion
 SAMPLES = 2  # of the surface within each pixel
+TRUNCATION = 5  # voxels
+LOW, HIGH = (-1.5, -1.5, 0.5), (1.5, 1.5, 3.5)  # metres: the cube, in the frame of the first camera
+JUMP = 0.05  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
 
 
 @dataclass(frozen=True)
 class DepthCamera:
-    """Image size in pixels, a multiple of the tile; field of view in degrees; range in metres."""
+    """Image size in pixels, a multiple of TILE; field of view in degrees; range in metres."""
 
     width: int = 160
     height: int = 120
@@ -43,7 +48,6 @@ class DepthCamera:
     distortion: float = 0.06  # likewise
     wander: float = 1.0  # sigma of where an edge is seen, pixels of this image
     dull: float = 0.03  # share of the solids that return no light
-    tile: tuple[int, int] = (12, 16)  # rows and columns of rays that are cast together
 
     @property
     def focal(self) -> float:
@@ -131,13 +135,13 @@ class DepthCamera:
 
     def _tiles(self, image: Tensor) -> Tensor:
         """(F, height, width, 3) -> (F * tiles, rays per tile, 3)."""
-        rows, columns = self.tile
+        rows, columns = TILE
         split = image.unflatten(1, (-1, rows)).unflatten(3, (-1, columns))  # F, a, rows, b, columns, 3
         return split.transpose(2, 3).reshape(-1, rows * columns, 3)
 
     def _image(self, tiles: Tensor, F: int) -> Tensor:
         """(F * tiles, rays per tile) -> (F, height, width)."""
-        rows, columns = self.tile
+        rows, columns = TILE
         split = tiles.reshape(F, self.height // rows, self.width // columns, rows, columns)
         return split.transpose(2, 3).reshape(F, self.height, self.width)
 
@@ -155,15 +159,10 @@ def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Fusion of depth images into the voxels near their surfaces; lengths in metres."""
+    """Fusion of depth images into the voxels whose mean distance is less than a voxel; metres."""
 
     voxel: float = 0.006
-    truncation: float = 0.03
-    surface: float = 0.006  # a voxel whose mean distance is less belongs to the surface
-    low: tuple[float, float, float] = (-1.5, -1.5, 0.5)  # the cube, in the frame of the first camera
-    high: tuple[float, float, float] = (1.5, 1.5, 3.5)
     spacing: float = 0.025  # one point is kept per cell of this edge, the cells counted from the origin
-    jump: float = 0.05  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
 
     def fragments(
         self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
@@ -181,10 +180,10 @@ class Fusion:
         self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
     ) -> list[Tensor]:
         inverse_depth = torch.where(depth > 0, 1 / depth.clamp(min=0.1), 0).flatten(0, 1).contiguous()
-        images = DepthImages(inverse_depth, camera.focal, camera.centre, self.jump)
+        images = DepthImages(inverse_depth, camera.focal, camera.centre, JUMP)
         batch, points = self._candidates(images, T_first_camera, generator)
-        total, weight = distance_sums(images, T_first_camera, batch, points, self.truncation)
-        kept = ((total.abs() < self.surface * weight) & (weight >= 1)).nonzero()[:, 0]
+        total, weight = distance_sums(images, T_first_camera, batch, points, TRUNCATION * self.voxel)
+        kept = ((total.abs() < self.voxel * weight) & (weight >= 1)).nonzero()[:, 0]
         batch, points = batch[kept], points[kept]  # still in the order of their voxels
         first = _first_of_each(batch, (points / self.spacing).floor().long() + 512)
         lengths = counts_of_sorted(batch[first], len(depth)).tolist()
@@ -207,7 +206,7 @@ class Fusion:
         near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
         near = near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]
         near = near.view(*shape, 3)
-        low, high = (to_device(torch.tensor(corner), device) for corner in (self.low, self.high))
+        low, high = (to_device(torch.tensor(corner), device) for corner in (LOW, HIGH))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
         rows = usable.flatten().nonzero()[:, 0]
         batch = rows // depth[0].numel()

@@ -173,7 +173,7 @@ def record_by_two(
         parts.append(_images(rng, generator, scene, second, count))
     else:
         voxel = rng.uniform(0.006, 0.01)
-        fusion = Fusion(voxel, 5 * voxel, voxel, spacing=rng.uniform(*SPACINGS))
+        fusion = Fusion(voxel, rng.uniform(*SPACINGS))
         frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
         parts.append(_fragments(rng, generator, scene, second, count, frames, fusion, bend))
     return Recording.join(*parts)

@@ -7,10 +7,10 @@ from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
 CAMERA = DepthCamera()
 
 
-def fuse(depth, poses=None, **lengths):
+def fuse(depth, poses=None):
     B, K = depth.shape[:2]
     poses = torch.eye(4).expand(B, K, 4, 4) if poses is None else poses
-    return Fusion(**lengths).fragments(CAMERA, depth, poses, torch.Generator().manual_seed(0))
+    return Fusion().fragments(CAMERA, depth, poses, torch.Generator().manual_seed(0))
 
 
 def wall(z=2.0, frames=2):
