@@ -6,8 +6,7 @@ The content of a batch depends on the seed and its number alone, so that a train
 
 import itertools
 from collections.abc import Iterator
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ BATCHES_AHEAD = 10
 TURNS = 2  # even batches draw from even scenes, odd ones from odd: two workers record each scene once
 
 
+@dataclass
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
@@ -32,32 +32,29 @@ class Endless:
     Several processes of one training (`ranks`) see different scenes.
     """
 
-    def __init__(
-        self,
-        record: Recorder,
-        preparation: Preparation,
-        geometry: PyramidConfig,
-        *,
-        batch_size: PositiveInt = 4,  # pairs
-        per_epoch: PositiveInt = 100,  # batches
-        pool: PositiveInt = 64,  # scenes at a time
-        renew_every: PositiveInt = 10,  # batches
-        minimum_overlap: float = 0.1,
-        max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
-        rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
-        workers: int = 0,  # 0: none; two are all that are used
-        seed: int = 0,
-        ranks: Ranks = ALONE,
-    ):
-        self.record, self.preparation = record, preparation
-        self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
-        self.pool, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
-        self.max_relative_rotation, self.rotation_warmup = max_relative_rotation, rotation_warmup
-        self.workers, self.ranks = workers, ranks
-        self.collate = Collate(geometry, preparation.scales)
+    record: Recorder
+    preparation: Preparation
+    geometry: PyramidConfig
+    batch_size: PositiveInt = 4  # pairs
+    per_epoch: PositiveInt = 100  # batches
+    pool: PositiveInt = 64  # scenes at a time
+    renew_every: PositiveInt = 10  # batches
+    minimum_overlap: float = 0.1
+    max_relative_rotation: float = 180.0  # degrees between the clouds of a pair at first
+    rotation_warmup: int = 0  # epochs in which this grows to that of the augmentation
+    workers: int = 0  # 0: none; two are all that are used
+    seed: int = 0
+    ranks: Ranks = ALONE
+
+    def __post_init__(self) -> None:
+        self.collate = Collate(self.geometry, self.preparation.scales)
         self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs
+
+    def __getstate__(self) -> dict:
+        """Without the scenes and the batches of this process."""
+        return self.__dict__ | {"_scenes": {}, "_stream": iter(())}
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -143,9 +140,3 @@ class _Stream(IterableDataset):
         for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
             yield batch if batch is None or stays else batch.moved("cpu")
-
-    def __getstate__(self) -> dict:
-        """Without the scenes of the training process."""
-        batches = copy(self.batches)
-        batches._scenes, batches._stream = {}, iter(())
-        return {"batches": batches, "first": self.first}
