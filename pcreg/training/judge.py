@@ -46,8 +46,7 @@ from pcreg.training.judge_answers import Answers, answers, house_of, questions
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": (ROOM_VOXEL, STREET_VOXEL), "fpfh": (0.03, 0.4)}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
-SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  # in a fit
+SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30, "slid": 30}  # in a fit
 WEIGHTS = Path(__file__).parents[1] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 HIDDEN = (16, 8)
