@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from pcreg.datasets.altered import Mixture
 from pcreg.datasets.jagged import Jagged
-from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample, scaled_clouds
+from pcreg.datasets.preparation import Preparation, RawPair, Sample, scaled_clouds
 from pcreg.io.pairs import PairDataset, keep_evenly, points_of
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
@@ -30,7 +30,6 @@ from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.termination import end_with_parent
 
-ROW_FIELDS = ("matches", "source_rows", "target_rows")  # of TrainingBatch
 END = object()
 MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
@@ -44,9 +43,8 @@ class TrainingBatch:
     matches: torch.Tensor  # (P, 2) int64, rows of the sources and targets at the first scale
     left_out: list[str]  # pairs with too few matches
     geometry: PyramidConfig
-    # The rows (N, scales) int64 that describe each point at the first scale; None with one scale
-    source_rows: torch.Tensor | None = None
-    target_rows: torch.Tensor | None = None
+    source_rows: torch.Tensor  # (N, scales) int64, of features, that describe each point at the first scale
+    target_rows: torch.Tensor  # (M, scales) int64
 
     def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Unit descriptors (N, S C), (M, S C) of sources and targets, from features (R, C) of the pyramid."""
@@ -63,15 +61,13 @@ class TrainingBatch:
 
     def moved(self, device: torch.device | str) -> "TrainingBatch":
         """The batch on `device`, its pyramid not yet built."""
-        rows = {name: getattr(self, name) for name in ROW_FIELDS}
-        rows = {name: value if value is None else to_device(value, device) for name, value in rows.items()}
+        fields = ("matches", "source_rows", "target_rows")
+        rows = {name: to_device(getattr(self, name), device) for name in fields}
         return replace(self, pyramid=self.pyramid.to(device), **rows)
 
 
-def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+def concatenate_scales(features: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """features (R, C), rows (N, S) int64 -> (N, S C) of unit length, as FCGF concatenates scales."""
-    if rows is None:
-        return features
     return features[rows].flatten(1) / rows.shape[1] ** 0.5
 
 
@@ -89,8 +85,10 @@ class Collate:
         matches = Jagged.of([sample.matches for sample in kept])
         sizes = np.array([(len(sample.source), len(sample.target)) for sample in kept])
         matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
-        sources, source_rows = self._scaled([(each.source, each.source_coarser) for each in kept])
-        targets, target_rows = self._scaled([(each.target, each.target_coarser) for each in kept])
+        sides = [(each.source, each.source_coarser, each.target, each.target_coarser) for each in kept]
+        source, source_coarser, target, target_coarser = zip(*sides, strict=True)
+        sources, source_rows = scaled_clouds(source, source_coarser, self.scales)
+        targets, target_rows = scaled_clouds(target, target_coarser, self.scales)
         clouds = PointBatch.from_clouds([*sources, *targets])
         sides = clouds.points.split([sum(map(len, side)) for side in (sources, targets)])
         if len(sources) == 1 and not all(map(self._suits_batch_norm, sides)):
@@ -98,11 +96,6 @@ class Collate:
         left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
         return TrainingBatch(names, clouds, matches, left_out, self.geometry, source_rows, target_rows)
-
-    def _scaled(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
-        """`scaled_clouds` of clouds and their `coarser`; the clouds and None with one scale."""
-        points, coarser = zip(*clouds, strict=True)
-        return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
 
     def _suits_batch_norm(self, points: torch.Tensor) -> bool:
         """True with two points at the coarsest level, which batch norms need in training."""
