@@ -72,8 +72,7 @@ class Trainer:
         self.averaged = AveragedNetwork(self.network, ema) if ema else None
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
-        self.folder = Path(folder)
-        self.loss = loss or HardestContrastive()
+        self.folder, self.loss = Path(folder), loss or HardestContrastive()
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
         # The descriptors, and gradients, of a pyramid
         self.describe: Callable[[Pyramid], torch.Tensor] = self.network
@@ -115,12 +114,10 @@ class Trainer:
     ) -> dict[str, float]:
         """Train up to `epochs`; returns the figures of the last validation.
 
-        Validates before the first epoch, after every few, and after the last.
-
-        `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
-        Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all.
-        Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
-        an epoch has no pair to train on.
+        Validates before the first epoch, after every few, and after the last: `validate` gives
+        `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
+        Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all. Raises InputError, with
+        the names of the pairs, when a loss or gradient is not finite, and for an epoch without usable pairs.
         """
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = *columns, TextColumn("{task.fields[note]}")
@@ -140,31 +137,10 @@ class Trainer:
                 with stoppable():
                     self._validate(validate, 0)
             while self.state.epoch < epochs:
-                self.network.train()  # validation left it otherwise
-                trained = self.state.batch > 0
-                asked = perf_counter()
-                made = each_within(stoppable, batches.epoch(self.state.epoch, self.state.batch))
-                for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
-                    came = perf_counter()
-                    if batch is not None:
-                        outcome = self._step(batch)
-                        self._read()  # of the step before, and written while the GPU works
-                        self._unread, trained = outcome, True
-                        times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                        self.scalars.write(times, self.state.step)
-                    self.state.batch += 1
-                    if batch is not None and self.state.step % self.checkpoint_every == 0:
-                        self._save()
+                for _ in self._epoch(batches, stoppable):
                     progress.update(bar, advance=1, note=self._note)
-                    asked = perf_counter()
-                if not trained:
-                    raise InputError(
-                        f"epoch {self.state.epoch}: no pair has enough matching points to train on; "
-                        "check the poses, and that model.voxel suits the clouds"
-                    )
                 epoch = self.state.epoch + 1
-                validated = epoch % validate_every == 0 or epoch == epochs
-                if validated:
+                if epoch % validate_every == 0 or epoch == epochs:
                     with stoppable():
                         figures = self._validate(validate, epoch)
                     self._keep_best(figures)
@@ -173,6 +149,30 @@ class Trainer:
                 self._save()
             with stoppable():
                 return figures or self._validate(validate, self.state.epoch)
+
+    def _epoch(self, batches: Batches, stoppable: Callable) -> Iterator[None]:
+        """Train on what is left of an epoch; yields after each batch."""
+        self.network.train()  # validation left it otherwise
+        trained, asked = self.state.batch > 0, perf_counter()
+        made = each_within(stoppable, batches.epoch(self.state.epoch, self.state.batch))
+        for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
+            came = perf_counter()
+            if batch is not None:
+                outcome = self._step(batch)
+                self._read()  # of the step before, and written while the GPU works
+                self._unread, trained = outcome, True
+                times = {"time/wait": came - asked, "time/step": perf_counter() - came}
+                self.scalars.write(times, self.state.step)
+            self.state.batch += 1
+            if batch is not None and self.state.step % self.checkpoint_every == 0:
+                self._save()
+            yield
+            asked = perf_counter()
+        if not trained:
+            raise InputError(
+                f"epoch {self.state.epoch}: no pair has enough matching points to train on; "
+                "check the poses, and that model.voxel suits the clouds"
+            )
 
     @contextmanager
     def _stoppable(self, deferral: deferred) -> Iterator[None]:
