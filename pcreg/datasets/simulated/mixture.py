@@ -59,8 +59,7 @@ def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Record
 
 def single_objects(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Scans of objects."""
-    recording = objects.record(seed, index, device).without_small(MIN_POINTS)
-    return _at_own_voxel(recording, _random(seed, index))
+    return _at_own_voxel(objects.record(seed, index, device), _random(seed, index))
 
 
 def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:

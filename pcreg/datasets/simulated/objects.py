@@ -4,8 +4,6 @@ Structured light or a turntable: shadows of the projector, nothing at grazing an
 the size. Things are drawn one metre large, scanned, and then scaled.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
@@ -133,14 +131,14 @@ def primitive(rng: np.random.Generator) -> Solids:
     parts = []
     for _ in range(int(rng.integers(1, 5))):
         a, b, c = rng.uniform(0.15, 0.5, 3) * ([1, 1, 0.06] if rng.random() < 0.3 else [1, 1, 1])
-        shapes: list[Callable[[], Solids]] = [
-            lambda a=a, b=b, c=c: boxes(-a, -b, -c, a, b, c),
-            lambda a=a, b=b, c=c: balls(0, 0, 0, a, b, c),
-            lambda a=a, c=c: rods(a, 0, 0, -c, 0, 0, c),
-            lambda a=a, c=c: cones(a, 0, 0, -c, 0, 0, c),
-            lambda a=a, c=c: ring(a, -c, c, 20, 0.02, rng.uniform(0.7, 1.4)),
-        ]
-        parts.append(one_of(rng, shapes)().placed(se3(random_rotation(rng), rng.uniform(-0.3, 0.3, 3))))
+        kind, upright = rng.integers(5), (a, 0, 0, -c, 0, 0, c)
+        if kind < 2:
+            part = boxes(-a, -b, -c, a, b, c) if kind == 0 else balls(0, 0, 0, a, b, c)
+        elif kind < 4:
+            part = rods(*upright) if kind == 2 else cones(*upright)
+        else:
+            part = ring(a, -c, c, 20, 0.02, rng.uniform(0.7, 1.4))
+        parts.append(part.placed(se3(random_rotation(rng), rng.uniform(-0.3, 0.3, 3))))
     return Solids.join(*parts)
 
 
