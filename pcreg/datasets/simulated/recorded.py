@@ -111,6 +111,7 @@ def behind(points: Tensor) -> np.ndarray:
     return (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
 
 
+@dataclass(eq=False)
 class Recorded:
     """Record up to `per_scene` pairs of each of `count` scenes; scene n depends on (seed, n) alone.
 
@@ -120,26 +121,24 @@ class Recorded:
     InputError for counts below one.
     """
 
+    record: Recorder
+    voxel: float
+    seed: int = 0
+    count: int = 4
+    per_scene: int = 5
+    minimum_overlap: float = 0.1
+    device: str = "auto"
+    behind: int = 0
+
     name = "simulated scenes"
     left_out = ()
     viewpoint = "sensor"
 
-    def __init__(
-        self,
-        record: Recorder,
-        voxel: float,
-        seed: int = 0,
-        count: int = 4,
-        per_scene: int = 5,
-        minimum_overlap: float = 0.1,
-        device: str = "auto",
-        behind: int = 0,
-    ) -> None:
-        if count < 1 or per_scene < 1:
-            raise InputError(f"count is {count}, per_scene {per_scene}; ask for at least one of each")
-        self.record, self.voxel, self.seed = record, voxel, seed
-        self.count, self.per_scene, self.minimum_overlap = count, per_scene, minimum_overlap
-        self.device, self.behind = choose_device(device), behind
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.per_scene < 1:
+            counts = f"count is {self.count}, per_scene {self.per_scene}"
+            raise InputError(f"{counts}; ask for at least one of each")
+        self.device = choose_device(self.device)
         self._clouds: dict[str, np.ndarray] = {}
 
     @property
