@@ -36,7 +36,7 @@ from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import MAX_DEVIATIONS, TERMS, ConfidenceModel
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS, TERMS, ConfidenceModel, monotonic_network
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
@@ -181,7 +181,8 @@ class Lists(NamedTuple):
 
     def loss(self, layers: Layers) -> Tensor:
         """The mean negative log-likelihood of the right answers."""
-        log_odds = _log_odds(layers, self.values).masked_fill(~self.is_one, -math.inf)
+        positive = [(softplus(weights), biases) for weights, biases in layers]
+        log_odds = monotonic_network(positive, self.values).masked_fill(~self.is_one, -math.inf)
         of_places = torch.full_like(log_odds, -math.inf).scatter_reduce(1, self.place, log_odds, "amax")
         scores = torch.cat([of_places, torch.zeros(len(log_odds), 1)], 1)
         right = scores.masked_fill(~self.right, -math.inf)
@@ -207,14 +208,6 @@ def _trained(lists: Lists, generator: torch.Generator) -> Layers:
             optimizer.step()
             schedule.step()
     return layers
-
-
-def _log_odds(layers: Layers, x: Tensor) -> Tensor:
-    *hidden, (weights, biases) = layers
-    for w, b in hidden:
-        upwards, downwards = (x @ softplus(w) + b).chunk(2, -1)
-        x = torch.cat([softplus(upwards), -softplus(-downwards)], -1)
-    return (x @ softplus(weights) + biases)[..., 0]
 
 
 def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from pcreg.arrays import Array, namespace
 from pcreg.registration.judge.evidence import Evidence
 
 MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
@@ -101,6 +102,16 @@ def proves_little(evidence: Evidence) -> bool:
     return evidence.inliers < MIN_INLIERS or bool(evidence.observability.free)
 
 
+def monotonic_network(layers: Sequence[tuple[Array, Array]], x: Array) -> Array:
+    """Output (...) for x (..., F) of layers of weights (in, out), none negative, and biases (out,)."""
+    xp = namespace(x)
+    *hidden, (weights, biases) = layers
+    for w, b in hidden:
+        signs = xp.where(xp.arange(len(b)) < len(b) / 2, 1, -1)  # of units that bend upwards, and downwards
+        x = signs * xp.logaddexp(xp.zeros_like(b), signs * (x @ w + b))
+    return (x @ weights + biases)[..., 0]
+
+
 @dataclass(frozen=True, eq=False)
 class ConfidenceModel:
     """A small network of fully connected layers; its output is log-odds.
@@ -135,11 +146,7 @@ class ConfidenceModel:
     def log_odds(self, values: np.ndarray) -> np.ndarray:
         """Log-odds (...) that motions with values (..., F) of the terms are right."""
         x = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-        *hidden, (weights, biases) = self.layers
-        for w, b in hidden:
-            upwards, downwards = np.split(x @ w + b, 2, axis=-1)
-            x = np.concatenate([np.logaddexp(0, upwards), -np.logaddexp(0, -downwards)], axis=-1)
-        return (x @ weights + biases)[..., 0]
+        return monotonic_network(self.layers, x)
 
     def probability(self, evidence: Evidence) -> float:
         """Odds that the motion is right, against none of the hypotheses being right, as a probability."""
