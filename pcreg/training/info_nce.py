@@ -15,7 +15,6 @@ from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.transfer import to_device
 from pcreg.training.losses import draw
 
 IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
@@ -55,8 +54,8 @@ class InfoNCE:
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """Compute `total` and its parts."""
-        rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
-        anchors, partners = batch.matches[to_device(rows, source.device)].unbind(1)
+        count, device = self.positives_per_pair * len(batch.names), source.device
+        anchors, partners = batch.matches[draw(len(batch.matches), count, generator, device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
         starts, ends = batch.pyramid.groups()
         # A match has one place: that of its target.
@@ -66,11 +65,11 @@ class InfoNCE:
         forward, backward = similarities.logsumexp(1), similarities.logsumexp(0)
         if self.negatives_per_pair:
             count = self.negatives_per_pair * len(batch.names)
-            rows = to_device(draw(len(target), count, generator), target.device)
+            rows = draw(len(target), count, generator, device)
             others = self._samples(target, rows, ends, rows)
             similarities = sources.similarities(others, radius, matched=False)
             forward = torch.logaddexp(forward, similarities.logsumexp(1))
-            rows = to_device(draw(len(source), count, generator), source.device)
+            rows = draw(len(source), count, generator, device)
             others = self._samples(source, rows, starts, rows)
             placed = self._samples(target, partners, starts, anchors)
             similarities = placed.similarities(others, radius, matched=False)

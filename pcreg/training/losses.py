@@ -35,10 +35,8 @@ class HardestContrastive:
         n_positives = self.positives_per_pair * len(batch.names)
         n_candidates = self.candidates_per_pair * len(batch.names)
         positives, device = batch.matches, batch.matches.device
-        sampled = positives[to_device(draw(len(positives), n_positives, generator), device)]
-        candidates = [
-            to_device(draw(len(side), n_candidates, generator), device) for side in (source, target)
-        ]
+        sampled = positives[draw(len(positives), n_positives, generator, device)]
+        candidates = [draw(len(side), n_candidates, generator, device) for side in (source, target)]
         return contrastive_loss(source, target, positives, sampled, *candidates)
 
 
@@ -68,8 +66,8 @@ def contrastive_loss(
     return {"total": total, "positive": positive, "negative0": negative0, "negative1": negative1}
 
 
-def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
-    """Draw `count` different int64 numbers below `population`, or all if there are fewer."""
+def draw(population: int, count: int, generator: torch.Generator, device: torch.device | str) -> Tensor:
+    """Draw `count` different int64 numbers below `population`, or all if there are fewer, to a device."""
     # A permutation of a large population takes much longer than to draw and drop repetitions.
     if population > 4 * count:
         drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
@@ -78,8 +76,8 @@ def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
         is_first = np.diff(keys // len(drawn), prepend=-1) > 0
         first = np.sort(keys[is_first] % len(drawn))
         if len(first) >= count:  # all but certain
-            return torch.from_numpy(drawn[first[:count]])
-    return torch.randperm(population, generator=generator)[:count]
+            return to_device(torch.from_numpy(drawn[first[:count]]), device)
+    return to_device(torch.randperm(population, generator=generator)[:count], device)
 
 
 @torch.no_grad()

@@ -41,14 +41,14 @@ def test_sampling_is_seeded_and_bounded():
 
 @pytest.mark.parametrize(("population", "count"), [(5, 9), (30, 10), (41, 10), (100_000, 1024)])
 def test_draws_are_different_numbers_below_the_population(population, count):
-    drawn = draw(population, count, torch.Generator().manual_seed(1))
+    drawn = draw(population, count, torch.Generator().manual_seed(1), "cpu")
     assert len(set(drawn.tolist())) == len(drawn) == min(population, count)
     assert 0 <= drawn.min() <= drawn.max() < population
 
 
 def test_draws_are_uniform():
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack([draw(50, 10, generator) for _ in range(1000)])
+    drawn = torch.stack([draw(50, 10, generator, "cpu") for _ in range(1000)])
     frequency = torch.bincount(drawn.flatten(), minlength=50) / len(drawn)
     assert (frequency - 10 / 50).abs().max() < 0.06  # nearly five standard deviations
     assert (drawn[:, 0].float().mean() - 24.5).abs() < 2.4  # in no order
