@@ -56,18 +56,20 @@ class Things:
         return Things(solids, np.concatenate([part.material for part in parts]))
 
 
+Maker = Callable[[np.random.Generator], Things]
+
+
 def standing(
-    x: np.ndarray, y: np.ndarray, z: np.ndarray, yaw: np.ndarray, scale: np.ndarray | float = 1.0
+    x: np.ndarray, y: np.ndarray, z: np.ndarray | float, yaw: np.ndarray, scale: np.ndarray | float = 1.0
 ) -> np.ndarray:
     """T (N, 4, 4) that stretches by `scale` (N, 3), turns by `yaw` (N,) radians and moves to x, y, z (N,)."""
-    x, y, z, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, z, yaw)))
     T = np.zeros((len(x), 4, 4))
     T[:, 0, 0] = T[:, 1, 1] = np.cos(yaw)
     T[:, 1, 0] = np.sin(yaw)
     T[:, 0, 1] = -T[:, 1, 0]
     T[:, 2, 2] = T[:, 3, 3] = 1
     T[:, :3, :3] *= np.broadcast_to(scale, (len(x), 3))[:, None]
-    T[:, :3, 3] = np.stack([x, y, z], 1)
+    T[:, 0, 3], T[:, 1, 3], T[:, 2, 3] = x, y, z
     return T
 
 
@@ -140,11 +142,8 @@ class Site:
         scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))
         self.placed.append((things, standing(x, y, 0.0, yaw, scale)))
 
-    def scatter(
-        self, make: Callable[[np.random.Generator], Things], models: int, x, y, yaw, stretch: float = 0.15
-    ) -> None:
+    def scatter(self, make: Maker, models: int, x, y, yaw, stretch: float = 0.15) -> None:
         """Make a few models, and put a random one of them at each place (N,)."""
-        x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         which = self.rng.integers(models, size=len(x))
         for model in range(models):
             here = which == model
@@ -153,7 +152,7 @@ class Site:
 
     def beside(
         self,
-        make: Callable[[np.random.Generator], Things],
+        make: Maker,
         road: Road,
         offset: float,
         gap: float,  # metres from one to the next
@@ -211,9 +210,7 @@ class Site:
         free = self.clear(x, y, margin)
         return x[free], y[free], self.rng.uniform(0, 2 * np.pi, free.sum())
 
-    def drive(
-        self, make: Callable[[np.random.Generator], Things], road: Road, n: int, offset: float, speed: float
-    ) -> None:
+    def drive(self, make: Maker, road: Road, n: int, offset: float, speed: float) -> None:
         """n movers on a road, those on its left against its direction."""
         for _ in range(n):
             side = self.rng.choice([-1.0, 1.0])
