@@ -197,9 +197,8 @@ def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -
         return iter(loader)
     handler = signal.getsignal(signal.SIGCHLD)
     batches = iter(loader)
-    signal.signal(
-        signal.SIGCHLD, handler
-    )  # torch's raises the death of a process while a checkpoint is written
+    # Torch's handler would raise the death of a process while a checkpoint is written.
+    signal.signal(signal.SIGCHLD, handler)
     return batches
 
 
