@@ -140,7 +140,6 @@ def stairs(rng: np.random.Generator) -> Piece:
     run, rise = between(rng, [0.24, 0.15], [0.3, 0.2])
     x = (np.arange(count) - count / 2) * run
     z = np.arange(1, count + 1) * rise
-
     steps = boxes(x, -wide, np.maximum(z - 2 * rise, 0), x + run, 0, z)
     posts = rods(0.012, x + run / 2, -wide, z, x + run / 2, -wide, z + 0.9)
     rail = rods(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)
@@ -186,11 +185,10 @@ def easel(rng: np.random.Generator) -> Piece:
     h, spread = between(rng, [1.0, 0.25], [1.6, 0.45])
     angles = np.arange(3) * 2 * np.pi / 3 + rng.uniform(0, 2)
     legs = rods([(0.012, spread * np.cos(a), spread * np.sin(a), 0, 0, 0, h * 0.9) for a in angles])
-    top = (
-        boxes(-0.3, -0.01, 0, 0.3, 0.01, 0.45).placed(pose(0, 0, h * 0.75, 0, 0, -15))
-        if rng.random() < 0.5
-        else clutter(rng, 0.2).placed(pose(z=h * 0.9))
-    )
+    if rng.random() < 0.5:
+        top = boxes(-0.3, -0.01, 0, 0.3, 0.01, 0.45).placed(pose(0, 0, h * 0.75, 0, 0, -15))
+    else:
+        top = clutter(rng, 0.2).placed(pose(z=h * 0.9))
     return Piece(Solids.join(legs, top))
 
 
@@ -198,9 +196,8 @@ def ladder(rng: np.random.Generator) -> Piece:
     """A board leaning at the wall, or a broom and sticks."""
     h, half = between(rng, [1.3, 0.15], [2.2, 0.22])
     rows = [(0.018, x, -0.4, 0, x, -0.05, h) for x in (-half, half)]
-    rows += [
-        (0.014, -half, -0.4 + 0.35 * t, h * t, half, -0.4 + 0.35 * t, h * t) for t in np.arange(0.12, 1, 0.14)
-    ]
+    rungs = [(-0.4 + 0.35 * t, h * t) for t in np.arange(0.12, 1, 0.14)]
+    rows += [(0.014, -half, *rung, half, *rung) for rung in rungs]
     sticks = [(0.012, x, -0.2, 0, x + 0.1, -0.02, rng.uniform(1, 1.5)) for x in (0.4, 0.5)]
     return Piece(rods(rows if rng.random() < 0.6 else sticks))
 
@@ -239,12 +236,9 @@ def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
         return boxes(-0.6, -0.12, ceiling - 0.08, 0.6, 0.12, ceiling)
     drop, r = between(rng, [0.3, 0.1], [0.9, 0.3])
     cord = rods(0.008, 0, 0, ceiling - drop, 0, 0, ceiling)
-    shade = (
-        balls(0, 0, ceiling - drop, r, r, r * 0.7)
-        if rng.random() < 0.5
-        else cones(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1)
-    )
-    return Solids.join(cord, shade)
+    if rng.random() < 0.5:
+        return Solids.join(cord, balls(0, 0, ceiling - drop, r, r, r * 0.7))
+    return Solids.join(cord, cones(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1))
 
 
 def beams(rng: np.random.Generator, width: float, depth: float, ceiling: float) -> Solids:

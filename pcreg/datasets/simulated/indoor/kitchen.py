@@ -25,12 +25,9 @@ def counter(rng: np.random.Generator) -> Piece:
     else:
         body.append((-half, -d, h - 0.04, half, 0, h))
     if kind == 1:
-        hobs = [
-            (0.09, at + x, -d / 2 + y, h, at + x, -d / 2 + y, h + 0.02)
-            for x in (-0.14, 0.14)
-            for y in (-0.13, 0.13)
-        ]
-        parts += [rods(hobs), boxes(at - 0.28, -d - 0.01, 0.3, at + 0.28, -d + 0.03, h - 0.12)]
+        places = [(at + x, -d / 2 + y) for x in (-0.14, 0.14) for y in (-0.13, 0.13)]
+        hobs = rods([(0.09, *place, h, *place, h + 0.02) for place in places])
+        parts += [hobs, boxes(at - 0.28, -d - 0.01, 0.3, at + 0.28, -d + 0.03, h - 0.12)]
         parts.append(rods(0.01, at - 0.22, -d - 0.05, h - 0.17, at + 0.22, -d - 0.05, h - 0.17))
     if rng.random() < 0.4:
         body.append((-half, -0.02, h, half, 0, h + rng.uniform(0.05, 0.6)))  # tiles

@@ -5,18 +5,16 @@ import numpy as np
 from pcreg.datasets.simulated.indoor.clutter import cloth
 from pcreg.datasets.simulated.indoor.piece import Piece, between, pose
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
+from pcreg.kernels.raycast import Shape
 
 
 def chair(rng: np.random.Generator) -> Piece:
     """A chair with four legs and a back of a board, slats or rails."""
     w, d, seat, top = between(rng, [0.19, 0.19, 0.42, 0.75], [0.25, 0.24, 0.49, 1.05])
-    leg, splay = rng.uniform(0.012, 0.024), rng.uniform(0, 0.05)
-    legs = [
-        (leg, x * (1 + splay * 4), y * (1 + splay * 4), 0, x, y, seat)
-        for x in (-w * 0.9, w * 0.9)
-        for y in (-d * 0.9, d * 0.9)
-    ]
-    posts = [(leg, x, d * 0.9, seat, x, d * 0.9 + 0.07, top) for x in (-w * 0.9, w * 0.9)]
+    leg, splay = rng.uniform(0.012, 0.024), 1 + rng.uniform(0, 0.05) * 4
+    sides, rear = (-w * 0.9, w * 0.9), d * 0.9
+    legs = [(leg, x * splay, y * splay, 0, x, y, seat) for x in sides for y in (-rear, rear)]
+    posts = [(leg, x, rear, seat, x, rear + 0.07, top) for x in sides]
     parts = [rods(legs + posts) if rng.random() < 0.6 else _square(legs + posts)]
     parts.append(boxes(-w, -d, seat - 0.025, w, d, seat))
     if rng.random() < 0.5:
@@ -31,9 +29,9 @@ def chair(rng: np.random.Generator) -> Piece:
     else:
         z = np.linspace(0.35, 0.95, rng.integers(2, 4)) * (top - seat)
         back = boxes([(-w, -0.01, h - 0.03, w, 0.01, h + 0.03) for h in z])
-    parts.append(back.placed(pose(0, d * 0.9, seat, 0, 0, lean)))
+    parts.append(back.placed(pose(0, rear, seat, 0, 0, lean)))
     if rng.random() < 0.25:
-        parts.append(cloth(rng).placed(pose(0, d * 0.9 + 0.05, top - 0.05) @ np.diag([1.2, 0.5, 2.5, 1])))
+        parts.append(cloth(rng).placed(pose(0, rear + 0.05, top - 0.05) @ np.diag([1.2, 0.5, 2.5, 1])))
     return Piece(Solids.join(*parts), [(-w, -d, w, d, seat)])
 
 
@@ -156,4 +154,4 @@ def _pad(x: float, y: float, z: float) -> Solids:
 def _square(rows: list) -> Solids:
     """Legs with a square section instead of a round one."""
     legs = rods(rows)
-    return Solids(np.zeros_like(legs.shape), legs.T_world_unit)
+    return Solids(np.full_like(legs.shape, Shape.BOX), legs.T_world_unit)

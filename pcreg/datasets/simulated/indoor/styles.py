@@ -30,9 +30,7 @@ def furnished(style: Style, rng: np.random.Generator) -> Style:
         piece = maker(rng)
         return lambda _: piece
 
-    return replace(
-        style, wall=[one(maker) for maker in style.wall], free=[one(maker) for maker in style.free]
-    )
+    return replace(style, wall=list(map(one, style.wall)), free=list(map(one, style.free)))
 
 
 def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
