@@ -18,7 +18,7 @@ WALL = 0.15  # thickness, metres
 Opening = tuple[float, float, float, float]  # x0, x1, z0, z1 of a window or a passage
 
 
-def shell(
+def _shell(
     rng: np.random.Generator, width: float, depth: float, height: float, openings: Sequence[Sequence[Opening]]
 ) -> Solids:
     """A room over (0, 0) to (width, depth); `openings` of the walls at y = depth, x = width, y = 0, x = 0."""
@@ -28,12 +28,12 @@ def shell(
     skirting = rng.uniform(0.04, 0.12) if rng.random() < 0.7 else 0.0
     cornice = rng.uniform(0.03, 0.09) if rng.random() < 0.25 else 0.0
     parts = [slabs]
-    for (T, length), holes in zip(walls(width, depth), openings, strict=True):
+    for (T, length), holes in zip(_walls(width, depth), openings, strict=True):
         parts.append(_wall(rng, length, height, holes, skirting, cornice).placed(T))
     return Solids.join(*parts).uneven(rng.uniform(0.0, 0.002))
 
 
-def walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
+def _walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
     """The frame (4, 4) in the room and the length of each wall, with its face at y = 0 and the room at -y."""
     return [
         (pose(0, depth, 0, 0), width),
@@ -75,7 +75,7 @@ def _wall(
     return boxes([row for row in rows if row[3] > row[0] and row[5] > row[2]])
 
 
-def passage_beyond(rng: np.random.Generator, height: float) -> Solids:
+def _passage_beyond(rng: np.random.Generator, height: float) -> Solids:
     """A piece of corridor behind the wall, seen through a passage, y from WALL to about 2 m."""
     deep, half = between(rng, [0.9, 0.8], [2.5, 2.5])
     rows = [
@@ -159,16 +159,16 @@ def _room(
     openings: list[list[Opening]],
     beyond: bool = True,
 ) -> Solids:
-    parts = [shell(rng, width, depth, height, openings)]
+    parts = [_shell(rng, width, depth, height, openings)]
     taken = _Floor(width, depth)
     load = one_of(rng, [4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
-    sides = walls(width, depth)
+    sides = _walls(width, depth)
     for (T, _), holes in zip(sides, openings, strict=True):
         for x0, x1, z0, _ in holes:
             if z0 == 0:
                 taken.take(T, x0, -0.8, x1, 0)
                 if beyond:
-                    parts.append(passage_beyond(rng, height).placed(T @ pose((x0 + x1) / 2)))
+                    parts.append(_passage_beyond(rng, height).placed(T @ pose((x0 + x1) / 2)))
             else:
                 parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
     for n in rng.permutation(4):

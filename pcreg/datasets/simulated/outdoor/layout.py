@@ -67,7 +67,7 @@ def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = 4
     return Site(rng, uneven_ground(rng, roads, **ground), roads, radius)
 
 
-def house_of(tall: float, rng: np.random.Generator, width: float) -> Things:
+def town_house(tall: float, rng: np.random.Generator, width: float) -> Things:
     return buildings.block(rng, width, rng.uniform(7, 14), tall * rng.uniform(0.7, 1.3))
 
 
@@ -75,7 +75,7 @@ def houses(
     site: Site, road: Road, offset: float, widths: tuple[float, float], tall: float, sides=(-1, 1), **row
 ) -> None:
     for side in sides:
-        site.frontage(partial(house_of, tall), road, side * offset, widths, **row)
+        site.frontage(partial(town_house, tall), road, side * offset, widths, **row)
 
 
 def parked(site: Site, road: Road, offset: float, missing: float) -> None:

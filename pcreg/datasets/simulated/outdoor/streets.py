@@ -56,7 +56,7 @@ def square(rng: np.random.Generator) -> Site:
     radius = rng.uniform(22, 55)
     ring = Road(x=radius, y=0.0, heading=np.pi / 2, curvature=1 / radius, half_width=0.0)
     tall = rng.uniform(10, 22)
-    around = partial(layout.house_of, tall)
+    around = partial(layout.town_house, tall)
     for sector in _sectors(rng):
         middle = np.array(sector) * radius
         if rng.random() < 0.9:

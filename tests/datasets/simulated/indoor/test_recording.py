@@ -68,7 +68,7 @@ def scans():
 
 
 def test_scans_lie_on_the_same_surface(scans):
-    """Whose points are found again, in a scan that sees the same, at twice the spacing of its rays."""
+    """Points are found again in a scan that sees the same, within twice the spacing of its rays."""
     assert len(scans.clouds) == len(scans.T_world_cloud) == 3
     assert all(0 < len(cloud) <= 96 * 72 for cloud in scans.clouds)
     overlap = mean_overlap(scans, [(1, 0)], 0.1)
