@@ -141,6 +141,8 @@ def answers(
     """The answers to questions whose clouds have enough points, by all hypotheses of a search."""
     with executor_of(workers) as executor:
         found = [each for _, each in map_unordered(executor, _answer, (dataset, scale), asked) if each]
+    if not found:
+        raise InputError(f"{dataset.name}: no pair of clouds has enough points; ask more questions")
     return Answers(*(np.stack(column) for column in zip(*found, strict=True)))
 
 

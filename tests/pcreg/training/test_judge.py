@@ -7,6 +7,7 @@ from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
 from pcreg.training.judge import answered, calibration_error, fit, reliability
 from pcreg.training.judge_answers import SCENES_PER_HOUSE, Answers, answers, is_right, merged, questions
 
@@ -155,6 +156,9 @@ def test_a_motion_beside_the_truth_is_judged_alone(room):
     assert 0.3 <= np.linalg.norm(off) <= 1.0
     found = answers(scenes, Registrar(descriptor="fpfh").at(0.1), asked[1:], workers=0)
     assert np.isfinite(found.values).all(2).sum() == 1
+    scenes.cloud = lambda name: room.source[:3]
+    with pytest.raises(InputError, match="scenes: no pair of clouds has enough points"):
+        answers(scenes, Registrar(descriptor="fpfh").at(0.1), asked[1:], workers=0)
 
 
 def test_reliability_is_that_of_each_bin():
