@@ -154,7 +154,8 @@ def _check(cfg: DictConfig) -> None:
 def _identity(cfg: DictConfig, setup: Setup, dataset: PairDataset) -> dict[str, Any]:
     """All that the figures depend on; two runs that differ in it may not share a folder."""
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
-    settings["data"].pop("workers", None)
+    for name in ("workers", "cache"):
+        settings["data"].pop(name, None)
     return settings | {
         "code": code_fingerprint(*EVALUATING),
         "weights_checksum": setup.fingerprint,

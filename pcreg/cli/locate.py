@@ -57,8 +57,9 @@ def map_file(path: Path) -> Path:
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
-    scans = files_of(options.scans, least=1)
     registrar, path = shared.registrar_of(options), map_file(options.map)
+    matching = files_of(options.scans, least=1)
+    scans = [scan for scan in matching if os.path.realpath(scan) != os.path.realpath(path)] or matching
     of_scans, of_map = shared.for_both(options, "units", "m")
     if path != options.map:
         of_map = "m"  # of what `pcreg map` wrote

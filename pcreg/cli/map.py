@@ -92,7 +92,8 @@ def _check_scans_there(folder: Path, paths: list[str]) -> None:
     if left_out == there:
         raise InputError(f"{folder}: holds the map of other scans; name another folder with --out")
     if left_out:
-        print(f"note: left out, as not named: {len(left_out)} scans of this map, first {min(left_out)}")
+        count = f"{len(left_out)} of {len(there)} scans of this map, first {min(left_out)}"
+        print(f"note: left out, as not named: {count}; the frame is that of the first scan named")
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:

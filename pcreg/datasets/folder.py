@@ -81,7 +81,7 @@ class Folder:
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
         if self.poses is None and not (self.root / "pairs.txt").is_file():
-            self.name = "own scans, truth by odometry"
+            self.name = "own scans by odometry"
 
     @cached_property
     def fingerprint(self) -> str:

@@ -152,8 +152,8 @@ def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
 
     Raises InputError, with the name, for others.
     """
-    if rows.ndim == 1 and {"x", "y", "z"} <= {*(rows.dtype.names or ())}:
-        rows = np.stack([rows[axis] for axis in "xyz"], axis=1)
+    if {"x", "y", "z"} <= {*(rows.dtype.names or ())}:
+        rows = np.stack([rows[axis].ravel() for axis in "xyz"], axis=1)
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):

@@ -141,7 +141,7 @@ class Map:
             The paths of the files.
 
         Raises:
-            OutputError: a file cannot be written.
+            InputError: a file cannot be written.
         """
         folder = Path(os.path.expanduser(folder))
         paths = [folder / GRAPH]

@@ -64,9 +64,9 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     first, columns = next_line(file), None
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
-    cells = re.split(r"[\s,;]+", first)
+    cells = re.split(r"[\s,;]+", first.rstrip(" ,;\t"))
     if first and not any(map(is_number, cells)):
-        names = _names(first)
+        names = _names(first.lstrip("% "))
         if missing := [axis for axis in "xyz" if axis not in names]:
             raise InputError(
                 f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
@@ -89,7 +89,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
 def _named_in(comments: str, count: int) -> list[int] | None:
     """The columns of x, y and z by a comment that names so many columns; None if there is none."""
     for line in comments.splitlines():
-        names = _names(line.strip(" \t#/"))
+        names = _names(line.strip(" \t#/,;"))
         if len(names) == count and set("xyz") <= set(names):
             return [names.index(axis) for axis in "xyz"]
     return None
@@ -97,9 +97,9 @@ def _named_in(comments: str, count: int) -> list[int] | None:
 
 def _names(line: str) -> list[str]:
     """Names of columns, in small letters, without units and quotes."""
+    line = re.sub(r"\[.*?\]|\(.*?\)", "", line)
     separator = next((each for each in ";,\t" if each in line), None)  # a name may hold blanks
-    words = [re.sub(r"[\[(].*", "", word) for word in line.split(separator)]
-    return [word.strip(" \"'").lower() for word in words]
+    return [word.strip(" \"'").lower() for word in line.split(separator)]
 
 
 def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:

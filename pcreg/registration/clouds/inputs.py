@@ -45,8 +45,10 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     if unit != "m" and 0 < size < MIN_SIZE_METRES:
         doubt = "if its coordinates are metres, give m to --units"
         notes.append(f"only {1000 * size:.3g} mm across in {unit}: {doubt}")
-    step = float(np.spacing(np.float32(np.abs(cloud.box).max())))
-    if step > MAX_STEP * size > 0 and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
+    far = np.abs(cloud.box).max(0)
+    step, axis = float(np.spacing(np.float32(far.max()))), far.argmax()
+    is_coarse = step > MAX_STEP * size > 0 and (cloud.points[:, axis] % (2 * step)).any()  # no coarser grid
+    if is_coarse and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
         doubt = "store 64-bit numbers, or subtract an offset first"
         notes.append(
             f"coordinates are rounded to {step:g} m, as 32-bit numbers far from the origin are: {doubt}"
@@ -104,17 +106,19 @@ def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = N
     They are a copy: the caller may change an array before it is registered.
     """
     metres = _metres(unit, name)
-    if isinstance(cloud, str | Path):
-        read = read_cloud(cloud, columns)
+    # A prepared cloud has rows left out, too
+    read = read_cloud(cloud, columns) if isinstance(cloud, str | Path) else getattr(cloud, "cloud", None)
+    if read is None:
+        points = metres * coordinates(rows_of(cloud, name), name)
+        points[~np.isfinite(points).all(1)] = np.nan
+    else:
         points = np.full((len(read.points) + read.dropped, 3), np.nan)
         points[slice(None) if read.rows is None else read.rows] = metres * read.points
-        return points
-    return metres * coordinates(rows_of(cloud, name), name)
+    return points
 
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
-    """Return the rows of anything but a path."""
-    cloud = getattr(cloud, "cloud", cloud)  # of a prepared cloud the points as they were given
+    """Return the rows of anything but a path or a prepared cloud."""
     try:
         if hasattr(cloud, "point"):  # of open3d.t
             cloud = cloud.point.positions.cpu().numpy()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pcreg.geometry.se3 import rotation_about, se3
-from pcreg.io.cloud import Cloud, write_ply
+from pcreg.io.cloud import Cloud, cloud_of, write_ply
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -25,7 +25,9 @@ def result() -> Registration:
     )
 
 
-@pytest.mark.parametrize("kind", ["list", "tensor", "columns", "NaN", "file", "file with NaN"])
+@pytest.mark.parametrize(
+    "kind", ["list", "tensor", "columns", "NaN", "file", "file with NaN", "prepared NaN"]
+)
 def test_it_moves_what_is_registered(kind, tmp_path):
     points = np.array([[1.0, 0, 0], [0, 1.0, 0]])
     write_ply(tmp_path / "a.ply", points)
@@ -36,6 +38,7 @@ def test_it_moves_what_is_registered(kind, tmp_path):
         "NaN": np.insert(points, 1, np.nan, axis=0),
         "file": tmp_path / "a.ply",
         "file with NaN": tmp_path / "a.npy",
+        "prepared NaN": PreparedCloud(cloud_of(np.insert(points, 1, np.inf, axis=0))),
     }[kind]
     np.save(tmp_path / "a.npy", np.insert(points, 1, np.nan, axis=0))
     moved = result().transform(given)

@@ -69,7 +69,7 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch, ca
     assert first in list(map(json.loads, (out / "pairs.jsonl").read_text().splitlines()))
     capsys.readouterr()
     assert main(["../scans/*.ply", "--out", ".", "--no-picture", *FAST]) == 0
-    assert "note: left out, as not named: 1 scans of this map, first " in capsys.readouterr().out
+    assert "note: left out, as not named: 1 of 3 scans of this map, first " in capsys.readouterr().out
     assert main([".", "../new.ply", "--no-picture", *FAST]) == 0
     graph = (out / "graph.json").read_text()
     scans.joinpath("a.ply").rename(tmp_path / "away.ply")

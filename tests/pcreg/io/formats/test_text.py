@@ -62,9 +62,10 @@ def test_text_with_separators_and_headings(tmp_path, suffix, head, between):
 def test_text_whose_heading_names_the_columns_in_another_order_or_not_at_all(tmp_path):
     (tmp_path / "a.xyz").write_text("id,z,y,x\n" + "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS))
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
-    for mark in ("# ", "#", "//"):
+    units = "# time [s] Z [m] Y [m] X [m]"
+    for heading in ("# time Z Y X", "#time,Z,Y,X,", "//time Z Y X", "% time Z Y X", units):
         rows = "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS)
-        (tmp_path / "a.xyz").write_text(f"# x y z of a room\n{mark}time Z Y X\n{rows}")
+        (tmp_path / "a.xyz").write_text(f"# x y z of a room\n{heading}\n{rows}")
         np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
     (tmp_path / "a.xyz").write_text("east north up\n1 2 3\n")
     assert "names no column x" in refusal(tmp_path / "a.xyz")
