@@ -63,8 +63,8 @@ class Table:
 
 
 @cache
-def published() -> dict[tuple[str, str], tuple[Published, ...]]:
-    """The methods of published.yaml, by benchmark and protocol."""
+def published() -> dict[tuple[str, str], tuple[dict[str, Any], tuple[Published, ...]]]:
+    """The settings and the methods of published.yaml, by benchmark and protocol."""
 
     def curve(key: str, value: Any) -> Curve:
         if isinstance(value, list):
@@ -75,9 +75,14 @@ def published() -> dict[tuple[str, str], tuple[Published, ...]]:
 
     text = (files("pcreg.evaluation") / "published.yaml").read_text(encoding="utf-8")
     return {
-        (table["benchmark"], table["protocol"]): tuple(
-            Published(each["method"], each["source"], {k: curve(k, v) for k, v in each["figures"].items()})
-            for each in table["methods"]
+        (table["benchmark"], table["protocol"]): (
+            table.get("settings", {}),
+            tuple(
+                Published(
+                    each["method"], each["source"], {k: curve(k, v) for k, v in each["figures"].items()}
+                )
+                for each in table["methods"]
+            ),
         )
         for table in yaml.safe_load(text)
     }
@@ -114,8 +119,8 @@ def _ours(records: Records, setup: Setup) -> Rows:
 
 
 def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, list[str]]:
-    """Our rows and those of published figures, of one key if it is given, with the sources as notes."""
-    entries = published().get((setup.benchmark, setup.protocol.name), ())
+    """Our rows and those of published figures, of one key if it is given; notes: sources, other settings."""
+    settings, entries = published().get((setup.benchmark, setup.protocol.name), ({}, ()))
     entries = [entry for entry in entries if key is None or key in entry.figures]
     notes = {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
     others = [
@@ -125,7 +130,12 @@ def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, lis
         )
         for entry in entries
     ]
-    return [*rows, *others], [f"[{n}] {source}" for source, n in notes.items()]
+    sources = [f"[{n}] {source}" for source, n in notes.items()]
+    here = {name: getattr(setup.protocol, name) for name in settings}
+    if entries and (other := [name for name in settings if here[name] != settings[name]]):
+        words = ", ".join(f"{name} is {settings[name]} there and {here[name]} here" for name in other)
+        sources.append(f"Published figures are not comparable: {words}.")
+    return [*rows, *others], sources
 
 
 def _by_samples(records: Records, setup: Setup) -> list[Table]:

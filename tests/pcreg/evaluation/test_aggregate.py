@@ -82,6 +82,8 @@ def test_a_table_per_figure_beside_published_ones_in_the_same_columns():
     ]
     assert "Table 2" in first.notes[0]
     assert len(first.notes) == 1
+    changed, *_ = tables(by_hand(A.samples), replace(setup, protocol=replace(A, tau1=0.2)))
+    assert changed.notes[1:] == ["Published figures are not comparable: tau1 is 0.1 there and 0.2 here."]
     assert {table.title.partition(": ")[2] for table in others} >= {"RR rmse %", "FMR %", "IR %", "s match"}
 
 
@@ -142,7 +144,8 @@ def test_without_information_matrices_the_official_recall_is_left_out():
 def test_published_figures_are_fractions_with_known_keys():
     gates = (*PROTOCOL.gates, *INDOOR_GATES, *OUTDOOR_GATES)
     known = metrics.figures(metrics.rows(by_hand(), None, 0), replace(PROTOCOL, gates=gates)).keys()
-    for entries in published().values():
+    for settings, entries in published().values():
+        assert settings.keys() <= vars(PROTOCOL).keys()
         for entry in entries:
             assert entry.figures.keys() <= known
             assert all(0 < value < 1 for curve in entry.figures.values() for value in curve.values())
