@@ -86,7 +86,10 @@ def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:
 
 
 def _check_scans_there(folder: Path, paths: list[str]) -> None:
-    """Raise InputError if a folder holds a map of other scans; print a note if it holds one of more scans."""
+    """Raise InputError if a folder holds a map of other scans; print a note if some of its scans are missing.
+
+    Missing are those that are not among `paths`.
+    """
     there = set(map(os.path.abspath, scans_of(folder) if _is_map(folder) else paths))
     left_out = there.difference(map(os.path.abspath, paths))
     if left_out == there:

@@ -47,7 +47,8 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
         notes.append(f"only {1000 * size:.3g} mm across in {unit}: {doubt}")
     far = np.abs(cloud.box).max(0)
     step, axis = float(np.spacing(np.float32(far.max()))), far.argmax()
-    is_coarse = step > MAX_STEP * size > 0 and (cloud.points[:, axis] % (2 * step)).any()  # no coarser grid
+    # Multiples of two steps, such as whole metres, are a grid of their own and no rounding
+    is_coarse = step > MAX_STEP * size > 0 and (cloud.points[:, axis] % (2 * step)).any()
     if is_coarse and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
         doubt = "store 64-bit numbers, or subtract an offset first"
         notes.append(
