@@ -32,6 +32,8 @@ class Architecture(PyramidConfig):
     decoder: tuple[int, ...] = (64, 64, 64, 128)  # channels of levels 1 to 4 on the way up
 
     def __post_init__(self):
+        for name in ("encoder", "decoder"):  # lists in configurations and files, by which no kernel could be kept
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if {self.n_levels, len(self.encoder), len(self.decoder)} != {4}:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
         if self.stem_kernel_size < 1 or self.stem_kernel_size % 2 == 0:
@@ -148,8 +150,5 @@ def _architecture(path: Path, metadata: dict[str, str]) -> tuple[Architecture, d
         )
     other = f"{path}: was written for another kind of network ({{error}}); use weights of this version"
     with refusing(other, ValueError, TypeError, AttributeError, KeyError):
-        fields = json.loads(metadata[KEY])
-        architecture = Architecture(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-        )
+        architecture = Architecture(**json.loads(metadata[KEY]))
         return architecture, architecture.shapes

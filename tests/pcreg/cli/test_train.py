@@ -20,6 +20,7 @@ from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
 from tests.processes import started
 
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 
 
@@ -108,9 +109,10 @@ def test_a_validation_set_without_pairs_is_refused_before_anything_is_trained(tm
     assert not out.exists()
 
 
-def test_a_training_from_files_to_usable_weights(scans, tmp_path):
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_a_training_from_files_to_usable_weights(scans, tmp_path, device):
     own = [f"data.root={scans}", f"out={tmp_path / 'out'}", "epochs=2", "workers=0"]
-    cfg = compose_config("train", ["experiment=folder", *own, *TINY])
+    cfg = compose_config("train", ["experiment=folder", *own, *TINY, f"device={device}"])
     figures = train(cfg)
     assert set(figures) == {"feature_match_recall", "inlier_ratio"}
     files = {path.name for path in (tmp_path / "out").iterdir()}

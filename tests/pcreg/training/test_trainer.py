@@ -23,7 +23,7 @@ def trainer(folder, lr=3e-3, **settings):
 
 
 def validate(net):
-    return feature_match_recall(FCGF(net), Sheets(2), n_points=300, tau=0.05)
+    return feature_match_recall(FCGF(net), Sheets(2), n_points=1000, tau=0.05)
 
 
 class Stopped(Exception):
