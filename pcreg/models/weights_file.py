@@ -32,7 +32,7 @@ class Architecture(PyramidConfig):
     decoder: tuple[int, ...] = (64, 64, 64, 128)  # channels of levels 1 to 4 on the way up
 
     def __post_init__(self):
-        for name in ("encoder", "decoder"):  # lists in configurations and files, by which no kernel could be kept
+        for name in ("encoder", "decoder"):  # lists in configurations, which are no key of compiled kernels
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if {self.n_levels, len(self.encoder), len(self.decoder)} != {4}:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")

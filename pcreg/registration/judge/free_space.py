@@ -21,6 +21,7 @@ CELL_RADIANS = float(np.radians(2.0))  # of the range image; near surfaces have 
 ROWS, COLUMNS = 92, 182  # 180 x 360 degrees, and for rounding a cell more at each edge
 # A view is sparse if more than MIN_SPARSE of its far cells have GAP_CELLS or more empty neighbours
 MIN_SPARSE, GAP_CELLS = 0.8, 3
+MIN_FILLED = 0.5  # of the points that a surface facing the sensor leaves in a cell; with fewer it has gaps
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
@@ -36,7 +37,7 @@ class Ranges(NamedTuple):
     distance: Array
     seen: Array
     nearest: Array  # as `seen`, the least of the cells around, as RangeImage.nearest
-    sparse: Array  # () bool, as RangeImage.sparse
+    gaps: Array  # (...) bool, as RangeImage.gaps
 
     @property
     def covered(self) -> Array:
@@ -52,10 +53,10 @@ class Ranges(NamedTuple):
         return self.distance < self.nearest - margin
 
     def displaced(self, margin: float) -> Array:
-        """True (...) for points in front of what was seen or beside it; of a sparse view, well in front."""
+        """True (...) for points in front of what was seen or beside it; where it has gaps, well in front."""
         xp = namespace(self.distance)
         beside = self.distance < self.seen + margin
-        return self.covered & xp.where(self.sparse, self.well_in_front(margin), beside)
+        return self.covered & xp.where(self.gaps, self.well_in_front(margin), beside)
 
 
 class RangeImage(NamedTuple):
@@ -64,14 +65,15 @@ class RangeImage(NamedTuple):
     origin: np.ndarray  # (3,) metres, where the sensor stood
     image: Array  # (ROWS * COLUMNS,) metres, or UNSEEN, by cells
     nearest: Array  # (ROWS * COLUMNS,) the least within one cell, of a sparse view within three, or UNSEEN
-    sparse: Array  # () bool: of a LiDAR with gaps between its beams, where the ground comes nearer unseen
+    gaps: Array  # (ROWS * COLUMNS,) bool: cells with few points, and all of a sparse view
 
     @staticmethod
     def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "RangeImage":
         """The range image of a scan (N, 3), N > 0, seen from `origin`: in each cell the nearest point counts.
 
-        Points are `spacing` metres apart. Cells so near that this leaves gaps between them do not make a view
-        sparse.
+        Points are `spacing` metres apart. A view is sparse if it is of a LiDAR with gaps between its beams,
+        where the ground comes nearer unseen. Cells so near that the spacing leaves gaps between them do not
+        make a view sparse.
         """
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
@@ -87,12 +89,14 @@ class RangeImage(NamedTuple):
         near = xp.where(sparse, _least_around(_least_around(near)), near)
         nearest = xp.reshape(near, (-1,))
         seen = (xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest))
-        return RangeImage(origin, *seen, sparse)
+        counts = xp.bincount(cells, minlength=ROWS * COLUMNS)
+        few = counts * spacing**2 < MIN_FILLED * (image * CELL_RADIANS) ** 2
+        return RangeImage(origin, *seen, few | sparse)
 
     def ranges(self, points: Array) -> Ranges:
         """Compare points (..., 3) with what was seen in their directions."""
         cells, distance = _cells(points - like(self.origin, points))
-        return Ranges(cells, distance, self.image[cells], self.nearest[cells], self.sparse)
+        return Ranges(cells, distance, self.image[cells], self.nearest[cells], self.gaps[cells])
 
 
 def views_of(scan: Array, viewpoint: Array, margin: float) -> list[RangeImage]:
@@ -125,8 +129,9 @@ class Sight(NamedTuple):
     Points that touch the other cloud are confirmed. Those that do not and stand in front of what was seen,
     by half of the margin and away from its borders, are against the motion: those in the largest connected
     part of the image count. Curved ones are weighted sums, and against the motion wherever they stand in
-    front of what was seen or beside it. Between the beams of a sparse view the ground comes nearer unseen, so
-    that a point is against the motion if it is nearer than all within three cells.
+    front of what was seen or beside it; where that has gaps, in which they may belong to it, as other points
+    do. Between the beams of a sparse view the ground comes nearer unseen, so that a point is against the
+    motion if it is nearer than all within three cells.
     """
 
     in_front: float  # by the margin or more, whether they touch or not; over all views

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import se3
-from pcreg.registration.judge.free_space import FreeSpace, RangeImage, free_space_violation, views_of
+from pcreg.registration.judge.free_space import UNSEEN, FreeSpace, RangeImage, free_space_violation, views_of
 from pcreg.registration.judge.overlap import Overlap
 
 AWAY = np.array([10.0, -3.0, 1.0])
@@ -60,6 +60,13 @@ def test_a_map_of_two_scans_is_two_views():
     assert free(np.eye(4)[None]) >= 0.5
 
 
+def sight(source: np.ndarray, target: np.ndarray):
+    """A source seen by the sensor of a target, as they lie; all of its points count as curved."""
+    upright, weights = np.tile([0.0, 0, 1], (len(target), 1)), (np.ones(len(source)), np.ones(len(target)))
+    overlap = Overlap.of(source, target, upright, np.eye(4), 0.3)
+    return FreeSpace(source, target, 1.2).sights(np.eye(4), overlap, weights)[0]
+
+
 def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
     """But a board that stands on it is, before a wall that many beams see."""
 
@@ -73,19 +80,27 @@ def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
     sparse, dense = ground(np.arange(5, 30, 3.4)), ground(np.arange(5, 30, 0.25))
     board = wall(2.0, half=0.5)
     for target, source, number in ((sparse, dense, 0), (wall(4.0), board, len(board))):
-        upright = np.tile([0.0, 0, 1], (len(target), 1))
-        overlap = Overlap.of(source, target, upright, np.eye(4), 0.3)
-        weights = np.ones(len(source)), np.ones(len(target))
-        found, _ = FreeSpace(source, target, 1.2).sights(np.eye(4), overlap, weights)
+        found = sight(source, target)
         assert found.against == number
         assert found.curved_against == pytest.approx(number, abs=0.01 * len(source))
 
 
+def test_points_between_those_of_a_far_wall_are_not_beside_it():
+    """But a board before it is, and points just behind a wall without gaps are."""
+    beams, dense = (
+        np.stack([np.full(y.size, 30.0), y.ravel(), z.ravel()], axis=1)
+        for y, z in (np.meshgrid(np.arange(-5, 5, 0.3), np.arange(-4, 4, step)) for step in (1.1, 0.3))
+    )
+    assert sight(dense, beams).curved_against == 0
+    assert sight(dense - np.array([4, 0, 0]), beams).curved_against > 0.6 * len(dense)  # all that is seen
+    assert sight(dense + np.array([0.5, 0, 0]), dense).curved_against > 0.8 * len(dense)
+
+
 def test_gaps_of_a_surface_as_near_as_its_points_are_apart_do_not_make_its_view_sparse():
     near = wall(1.0, half=0.8)[::7]
-    assert RangeImage.of(near).sparse
-    assert not RangeImage.of(near, spacing=0.1).sparse
-    assert RangeImage.of(4 * near, spacing=0.1).sparse
+    view = RangeImage.of(near, spacing=0.1)
+    assert not view.gaps[view.image > UNSEEN].any()
+    assert RangeImage.of(4 * near, spacing=0.1).gaps.all()
 
 
 def test_of_many_views_those_of_most_points_are_kept():
