@@ -40,6 +40,8 @@ class TorchInference:
     def __init__(self, network: ResUNet, device: str) -> None:
         self.architecture, self.fingerprint = network.architecture, fingerprint(network)
         self._network, self._device = network.to(device).eval(), device
+        # By which kernels keep parts of weights: on a GPU fused steps and averages of weights do not count
+        torch.autograd.graph.increment_version(network.parameters())
 
     def describe(
         self, points: Array, viewpoints: Array | None, voxel: float, scales: Sequence[float] = (1.0,)

@@ -199,7 +199,6 @@ class Trainer:
         rate = self.scheduler.get_last_lr()[0]
         outcome = Outcome(self.state.step, batch, rate, loss, gradient.norm())
         self.optimizer.step()
-        torch.autograd.graph.increment_version(self.parameters)  # a fused step does not, and kernels go by it
         if self.averaged:
             self.averaged.update(self.network)
         return outcome

@@ -7,7 +7,9 @@ pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.kernels.triton import blocks
 from pcreg.kernels.triton.blocks import parts, weight_parts
+from pcreg.models.torch_inference import TorchInference
 from tests.kernels.clouds import DEVICE
+from tests.pcreg.tiny import network
 
 
 def test_three_bfloat16_parts_are_the_float32():
@@ -28,3 +30,16 @@ def test_kept_parts_follow_their_weight_and_end_with_it():
     assert len(blocks._kept) == before + 1
     del weight
     assert len(blocks._kept) == before
+
+
+def test_descriptors_have_the_weights_of_today_whatever_changed_them():
+    """Fused optimizers do not count a change, nor does an average of weights on a GPU."""
+    changed = network()
+    TorchInference(changed, DEVICE)
+    weight = changed.conv2.weight
+    with torch.inference_mode():
+        weight_parts(weight)
+    weight.data.mul_(2)  # uncounted
+    TorchInference(changed, DEVICE)
+    with torch.inference_mode():
+        assert torch.equal(weight_parts(weight), parts(weight))

@@ -131,13 +131,6 @@ def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
     assert (resumed.state.epoch, resumed.state.batch) == (1, 0)
 
 
-def test_steps_of_a_fused_optimizer_count_as_changes_of_the_weights(tmp_path):
-    net = network()
-    before = [each._version for each in net.parameters()]  # by which a GPU keeps parts of a weight
-    Trainer(net, torch.optim.AdamW(net.parameters(), fused=True), tmp_path).fit(batches(), 1, validate)
-    assert all(each._version > old for each, old in zip(net.parameters(), before, strict=True))
-
-
 def test_training_learns_and_leaves_usable_weights(tmp_path):
     before = validate(network())
     by_heart = batches(Sheets(2), batch_size=1, rotate=False)
