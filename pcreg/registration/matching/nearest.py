@@ -68,7 +68,8 @@ def nearest(a: Array, b: Array) -> Array:
         return best * n_columns + xp.stack(rows)[best, every]
 
     with parallel.one_for_blas():
-        return xp.concat(parallel.each(block, range(0, len(a), n_rows)))
+        device = "cpu" if on_host else "cuda"  # whose blocks are in memory one at a time
+        return xp.concat(parallel.each(block, range(0, len(a), n_rows), device))
 
 
 def nearest_neighbors(a: Array, b: Array) -> np.ndarray:

@@ -61,7 +61,9 @@ class PreparedMap(PreparedCloud):
             return self._regions[key]
         clouds = self._clouds(scale.voxel)
         found = parallel.each(
-            lambda cloud: attempted(lambda: Keypoints.of(cloud.at(descriptor), scale.voxel))[0], clouds
+            lambda cloud: attempted(lambda: Keypoints.of(cloud.at(descriptor), scale.voxel))[0],
+            clouds,
+            descriptor.device,
         )
         clouds = [cloud for cloud, keypoints in zip(clouds, found, strict=True) if keypoints]
         keypoints = [each for each in found if each]

@@ -4,6 +4,7 @@ import torch
 
 from pcreg.registration.matching import nearest as matching
 from pcreg.registration.matching.nearest import match_all, match_within_bound, nearest, nearest_neighbors
+from pcreg.runtime import parallel
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
@@ -27,6 +28,14 @@ def test_nearest_is_exact_whatever_the_budget(monkeypatch, budget):
     np.testing.assert_array_equal(nearest(a, b), brute)
     np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b)), brute)
     assert nearest(np.zeros((2, 4)), np.ones((3, 4))).tolist() == [0, 0]  # equal distances: the lower row
+
+
+def test_blocks_of_tensors_are_compared_in_turn(monkeypatch):
+    """The bound is on the memory of one of them."""
+    monkeypatch.setattr(matching, "MAX_GPU_BLOCK_BYTES", 1)
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", None)
+    assert nearest(*map(torch.from_numpy, (A, B))).tolist() == [1, 0, 0, 2]
 
 
 def test_tensors_have_the_same_matches():
