@@ -14,7 +14,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, as_cloud, check_seed, check_viewpoint
 from pcreg.registration.clouds.local_frame import between_local
@@ -177,10 +176,10 @@ class Registrar(Scales):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Leave weights on a GPU in their process: another one loads them by itself."""
-        if self.device == "cpu":
+        if self.device == "cpu" or self.own is not None:
             return super().__reduce_ex__(protocol)
         given = "" if self.weights is None else self.fingerprint
-        return _of_process, (self.own or self.descriptor, self.weights, self.voxel, self.device, given)
+        return _of_process, (self.descriptor, self.weights, self.voxel, self.device, given)
 
     def _both_prepared(
         self, source: "Points | PreparedCloud", target: "Points | PreparedCloud"
@@ -196,7 +195,7 @@ class Registrar(Scales):
 
 @lru_cache(maxsize=1)
 def _of_process(
-    descriptor: str | Descriptor, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
+    descriptor: str, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
 ) -> Registrar:
     """The registrar of this process for these settings and weights, which it loads once."""
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import WEIGHTS
 from pcreg.geometry.voxel_size import Sample
 from pcreg.models import torch_inference
@@ -72,6 +73,15 @@ def test_a_network_on_a_gpu_is_loaded_once_by_each_process(order):
     )
     assert order == ["loaded", "loaded"]
     assert len(pickle.dumps(Registrar(weights=WEIGHTS))) > 1_000_000  # on the CPU it is sent
+
+
+class Own(FPFH):
+    __hash__ = None  # as of a dataclass
+
+
+def test_a_descriptor_of_ones_own_is_sent_to_workers_even_without_a_hash(order):
+    there = pickle.loads(pickle.dumps(Registrar(descriptor=Own(VOXEL, TORCH))))
+    assert there.own.voxel == VOXEL
 
 
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
