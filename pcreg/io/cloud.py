@@ -148,12 +148,13 @@ def files_of(named: Sequence[str], known: Sequence[str] = (), least: int = 2) ->
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
-    """Return x y z (N, 3) float64 of rows (N, 3 to 32), or of fields of these names, as of ROS messages.
+    """Return x y z (N, 3) float64 of rows (N, 3 to 32), or of fields of these names, in capitals or not.
 
     Raises InputError, with the name, for others.
     """
-    if {"x", "y", "z"} <= {*(rows.dtype.names or ())}:
-        rows = np.stack([rows[axis].ravel() for axis in "xyz"], axis=1)
+    fields = {name.lower(): name for name in sorted(rows.dtype.names or ())}  # x before X
+    if {"x", "y", "z"} <= fields.keys():
+        rows = np.stack([rows[fields[axis]].ravel() for axis in "xyz"], axis=1)
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):

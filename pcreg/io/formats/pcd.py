@@ -64,6 +64,7 @@ def _header(file: BinaryIO) -> dict[str, list[str]]:
     for key in ("FIELDS", "SIZE", "TYPE", "POINTS", "DATA"):
         if not header.get(key):
             raise ValueError(f"its header has no {key} line")
+    header["FIELDS"] = [name.lower() for name in header["FIELDS"]]
     return header
 
 

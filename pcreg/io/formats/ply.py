@@ -56,6 +56,8 @@ def read_ply(path: Path) -> np.ndarray:
         if "vertex" not in names:
             raise ValueError("it has no element vertex")
         before, vertex = elements[: names.index("vertex")], elements[names.index("vertex")]
+        capitals = {axis.upper(): axis for axis in set("xyz").difference(vertex.properties)}
+        vertex.properties = {capitals.get(name, name): code for name, code in vertex.properties.items()}
         if missing := [axis for axis in "xyz" if LIST in vertex.properties.get(axis, LIST)]:
             raise ValueError(f"its vertices have no number {missing[0]}")
         left = path.stat().st_size - file.tell()

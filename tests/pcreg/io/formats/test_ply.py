@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 from pcreg.io.cloud import read_cloud, write_ply
-from tests.pcreg.io.cloud_files import POINTS
+from tests.pcreg.io.cloud_files import POINTS, ascii_ply, pcd
 
 
 def test_ply_of_either_byte_order_with_other_elements_around(tmp_path):
@@ -31,3 +31,11 @@ def test_coloured_ply_holds_what_it_promises(tmp_path):
     assert struct.unpack("<dddBBB", body[:27]) == (*POINTS[0], 255, 0, 0)
     assert len(body) == 3 * 27
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
+
+
+def test_coordinates_in_capitals(tmp_path):
+    (tmp_path / "a.ply").write_bytes(ascii_ply(POINTS).replace(b"t x", b"t X").replace(b"t y", b"t Y"))
+    (tmp_path / "a.pcd").write_bytes(pcd(POINTS, "binary", "X Y Z"))
+    np.save(tmp_path / "a.npy", np.array([*map(tuple, POINTS)], [(axis, "f8") for axis in "XYZ"]))
+    for name in ("a.ply", "a.pcd", "a.npy"):
+        np.testing.assert_allclose(read_cloud(tmp_path / name).points, POINTS, rtol=1e-6)
