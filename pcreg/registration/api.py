@@ -41,7 +41,7 @@ def register(
 ) -> Registration:
     """Register source to target. Same clouds, seed and machine: same result.
 
-    Repeated rows of zeros and a few points far from all others are left out, which the result's `notes` say.
+    Rows of zeros or of a fill value and a few points far from all others are left out, which `notes` say.
 
     Args:
         source: A path, in which `~` is the home folder, an array or tensor (N, 3), or a point cloud of

@@ -1,7 +1,7 @@
-"""Outliers of a cloud: repeated rows of zeros, and few points at a thousand times its extent.
+"""Outliers of a cloud: rows for "no return", and few points at a thousand times its extent.
 
-Organised clouds have zeros for "no return". They and the far points would set the size of every box around
-the cloud, so they are left out before any length is derived from it.
+Organised clouds have zeros or another fill value for "no return". They and the far points would set the size
+of every box around the cloud, so they are left out before any length is derived from it.
 """
 
 import numpy as np
@@ -19,18 +19,21 @@ MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
     """Leave out outliers, which are counted in `dropped` and described in `notes`.
 
-    These are rows of exact zeros, if there is more than one, and points further from the middle of the
-    cloud than 1000 times its extent (voxel_size.extent), if they are at most 5 % of all. A cloud that has
-    neither is returned as it is. Raises InputError, by its name, if more points lie beyond 1e12 m.
+    These are rows of exact zeros, if there is more than one; rows that are a corner of the cloud's box, such
+    as -9999 -9999 -9999, if they are more than 5 % of all; and points further from the middle of the cloud
+    than 1000 times its extent (voxel_size.extent), if they are at most 5 %. A cloud that has none of these is
+    returned as it is. Raises InputError, by its name, if more points lie beyond 1e12 m.
     """
-    points = cloud.points
-    zeros = np.flatnonzero(points[:, 0] == 0)
-    zeros = zeros[(points[zeros] == 0).all(1)]
-    if len(zeros) > 1:
-        kept = np.ones(len(points), dtype=bool)
-        kept[zeros] = False
-        note = f"{len(zeros)} rows of zeros, no return, are left out"
-        cloud = cloud.select(kept, (note,))
+    few = max(1, MAX_OUTLIER_FRACTION * len(cloud.points))
+    for fill, most in ((np.zeros(3), 1), *((corner, few) for corner in cloud.box)):
+        points = cloud.points
+        rows = np.flatnonzero(points[:, 0] == fill[0])
+        rows = rows[(points[rows] == fill).all(1)]
+        if len(rows) > most:
+            kept = np.ones(len(points), dtype=bool)
+            kept[rows] = False
+            value = " ".join(f"{number:g}" for number in fill) if fill.any() else "zeros"
+            cloud = cloud.select(kept, (f"{len(rows)} rows of {value}, no return, are left out",))
     far = _far(cloud, name)
     if far is None:
         return cloud

@@ -28,10 +28,19 @@ def test_repeated_zeros_are_left_out_and_counted(room, share):
     assert note == f"{len(zeros)} rows of zeros, no return, are left out"
 
 
+@pytest.mark.parametrize("fill", [(-9999, -9999, -9999), (3e38, 3e38, 3e38)])
+def test_a_fill_value_is_left_out_and_counted(room, fill):
+    cloud = as_cloud(added(room.source, np.tile(fill, (len(room.source), 1))), "left")
+    assert sorted(map(tuple, cloud.points)) == sorted(map(tuple, room.source))
+    (note,) = cloud.notes
+    assert note == f"{len(room.source)} rows of {' '.join(f'{x:g}' for x in fill)}, no return, are left out"
+
+
 def test_a_single_point_at_the_origin_is_a_point(room):
     cloud = as_cloud(added(room.source, ZERO), "left")
     assert len(cloud.points) == len(room.source) + 1
     assert cloud.notes == ()
+    assert len(as_cloud(np.arange(9.0).reshape(3, 3), "left").points) == 3
 
 
 @pytest.mark.parametrize(
