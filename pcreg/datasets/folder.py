@@ -161,7 +161,7 @@ class Folder:
         if not path.is_file():
             return None
         names, listed, seen = {self.names[n] for n in self.scans}, [], set()
-        for number, line in enumerate(path.read_text("utf-8", "surrogateescape").splitlines(), 1):
+        for number, line in enumerate(path.read_text("utf-8-sig", "surrogateescape").splitlines(), 1):
             fields = line.partition("#")[0].split()
             if not fields:
                 continue

@@ -57,7 +57,7 @@ def read_poses(path: Path) -> np.ndarray:
     """
     usual = "a line is 12 numbers (KITTI) or `time tx ty tz qx qy qz qw` (TUM)"
     with refusing(f"{path}: cannot be read as poses ({{error}}); {usual}", OSError, ValueError, IndexError):
-        lines = np.loadtxt(path, ndmin=2)
+        lines = np.loadtxt(path, ndmin=2, encoding="utf-8-sig")
         if lines.size == 0:
             raise ValueError("no line with numbers")
         if lines.shape[1] not in (8, 12):

@@ -49,7 +49,7 @@ def tum_lines():
 
 @pytest.mark.parametrize("lines", [kitti_lines(), tum_lines()], ids=["kitti", "tum"])
 def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
-    (scans / "poses.txt").write_text(lines)
+    (scans / "poses.txt").write_text("\ufeff" + lines, "utf-8")
     pairs = Folder(scans, voxel=0.05, minimum_overlap=0.45).pairs
     # windows 4 m long, 1 and 2 m apart, share 3/4 and 1/2 (a little more: partners within 7.5 cm)
     assert {pair.name for pair in pairs} == {
@@ -95,7 +95,7 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
     T = motion(0, 1)
     numbers = " ".join(map(repr, T.ravel().tolist()))
     (scans / "pairs.txt").write_text(
-        f"# two pairs\nscan_0.ply scan_1.ply {numbers}\n\nscan_11.ply scan_0.ply # far\n"
+        f"\ufeff# two pairs\nscan_0.ply scan_1.ply {numbers}\n\nscan_11.ply scan_0.ply # far\n", "utf-8"
     )
     near, far = Folder(scans).pairs
     np.testing.assert_allclose(near.T_target_source, T, atol=1e-12)
