@@ -106,6 +106,12 @@ class Folder:
         if self.poses is None:
             return self._registered()
         proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
+        if not proposed:
+            raise InputError(
+                f"{self.root}: no two of its {len(self.scans)} scans are {self.distances[0]:g} to "
+                f"{self.distances[1]:g} m apart by poses.txt, which is in metres; change "
+                "data.minimum_distance or data.maximum_distance, or give more scans"
+            )
         pairs = self._with_overlap([(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed])
         kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
         if not kept:

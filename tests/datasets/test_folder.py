@@ -159,6 +159,8 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
     (scans / "poses.txt").write_text(kitti_lines())
     with pytest.raises(InputError, match=r"overlaps by 0.95.*the best by 0\.7.*poses.txt"):
         _ = Folder(scans, minimum_overlap=0.95).pairs
+    with pytest.raises(InputError, match=r"no two of its 12 scans are 20 to 30 m apart"):
+        _ = Folder(scans, minimum_distance=20, maximum_distance=30).pairs
 
 
 def test_columns_of_bin_files_may_be_stated(tmp_path):
