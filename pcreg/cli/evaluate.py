@@ -139,7 +139,7 @@ def _dataset(cfg: DictConfig) -> PairDataset:
 def _check(cfg: DictConfig) -> None:
     if isinstance(cfg.workers, str) and ":" not in cfg.workers:
         raise InputError(
-            f"workers={cfg.workers}: give a whole number, null, or the address of a Dask scheduler such as "
+            f"workers={cfg.workers}: give 1 or more, null, or the address of a Dask scheduler such as "
             "tcp://10.0.0.1:8786"
         )
     if not cfg.seeds or len(set(cfg.seeds)) < len(cfg.seeds):

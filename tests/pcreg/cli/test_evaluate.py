@@ -178,7 +178,7 @@ def test_presets_hold_what_the_papers_hold(preset, expected):
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
         (["data.root=.", "workers=0"], "workers=0"),
-        (["data.root=.", "workers=x"], "workers=x: give a whole number, null, or the address"),
+        (["data.root=.", "workers=0"], "workers=0: give 1 or more, null, or the address"),
         (["data.root=.", "protocol=system", "descriptor=fpfh"], "descriptor=...: protocol=system has none"),
         (["data.root=.", "protocol=system", "estimator=ransac"], "estimator=...: protocol=system has none"),
         (["data.root=.", "protocol=system", "protocol.weights=nowhere"], "nowhere"),
