@@ -2,8 +2,8 @@
 
 Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
 before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
-columns, of which x, y and z are read; such a line may be a comment, too. The text is in ASCII, UTF-8, or
-UTF-16 with its byte-order mark.
+columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. The text is in
+ASCII, UTF-8, or UTF-16 with its byte-order mark.
 """
 
 import codecs
@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -80,10 +80,18 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
         file.seek(0)
         columns = _named_in(file.read(start).decode("utf-8-sig", "replace"), len(cells)) or [0, 1, 2]
     sample = file.read(MAX_LINE_BYTES).decode("latin-1")
-    file.seek(start)
     separator, decimal_comma = _punctuation(sample, columns)
-    lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file
-    return np.loadtxt(lines, ndmin=2, dtype=np.float64, usecols=columns, delimiter=separator)
+    reading = {"ndmin": 2, "dtype": np.float64, "usecols": columns, "delimiter": separator}
+
+    def rows(**more: Any) -> np.ndarray:
+        file.seek(start)
+        lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file
+        return np.loadtxt(lines, **reading, **more)
+
+    try:
+        return rows()
+    except ValueError:  # such as for an empty cell, which pandas writes for NaN
+        return rows(converters=lambda cell: float(cell.strip() or "nan"))
 
 
 def _named_in(comments: str, count: int) -> list[int] | None:

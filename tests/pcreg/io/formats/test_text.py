@@ -90,3 +90,12 @@ def test_text_takes_little_memory(tmp_path):
     assert peak < 10 * path.stat().st_size
     path.write_text("0 " * 500_000)  # a single row
     assert "line of more than" in refusal(path)
+
+
+@pytest.mark.parametrize(("between", "decimal"), [(",", "."), (";", ","), (";", ".")])
+def test_empty_cells_are_no_points(tmp_path, between, decimal):
+    empty = f"{between}{between} {between}7\n"
+    (tmp_path / "a.csv").write_text(lines(between, decimal, f"x{between}y{between}z{between}i\n") + empty)
+    cloud = read_cloud(tmp_path / "a.csv")
+    assert cloud.dropped == 1
+    np.testing.assert_array_equal(cloud.points, POINTS)
