@@ -156,7 +156,8 @@ def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
     if {"x", "y", "z"} <= fields.keys():
         rows = np.stack([rows[fields[axis]].ravel() for axis in "xyz"], axis=1)
     if rows.ndim != 2 or rows.shape[1] < 3:
-        raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+        shape = f"an array of shape {rows.shape}"
+        raise InputError(f"{name}: holds {shape}; points are rows of at least x y z, (N, 3)")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):
         raise InputError(
             f"{name}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "

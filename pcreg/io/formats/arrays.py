@@ -64,7 +64,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
         head = member.read(MAX_HEADER_BYTES)
         shape, order, dtype, start = _layout(head)
         size = math.prod(shape) * dtype.itemsize
-        check_expansion(path, shape[0] if shape else 0, start + size)
+        check_expansion(path, math.prod(shape) if dtype.names else shape[0] if shape else 0, start + size)
         content = bytearray(head)
         while piece := member.read(min(CHUNK_BYTES, max(start + size - len(content), 0))):
             content += piece
@@ -78,7 +78,7 @@ def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
     shape, fortran_order, dtype = read(file)
-    if dtype.kind not in "fiu" or min(shape, default=0) < 0:
+    if not (dtype.kind in "fiu" or dtype.names) or min(shape, default=0) < 0:
         raise ValueError(f"it holds values of type {dtype} in shape {shape}; store real numbers")
     return shape, "F" if fortran_order else "C", dtype, file.tell()
 
