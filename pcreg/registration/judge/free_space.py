@@ -129,9 +129,9 @@ class Sight(NamedTuple):
     Points that touch the other cloud are confirmed. Those that do not and stand in front of what was seen,
     by half of the margin and away from its borders, are against the motion: those in the largest connected
     part of the image count. Curved ones are weighted sums, and against the motion wherever they stand in
-    front of what was seen or beside it; where that has gaps, in which they may belong to it, as other points
-    do. Between the beams of a sparse view the ground comes nearer unseen, so that a point is against the
-    motion if it is nearer than all within three cells.
+    front of what was seen or beside it. Where that has gaps, they may belong to it, and have to
+    stand in front as other points do. Between the beams of a sparse view the ground comes nearer unseen, so
+    that a point is against the motion if it is nearer than all within three cells.
     """
 
     in_front: float  # by the margin or more, whether they touch or not; over all views
