@@ -19,17 +19,18 @@ MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
     """Leave out outliers, which are counted in `dropped` and described in `notes`.
 
-    These are rows of exact zeros, if there is more than one; rows that are a corner of the cloud's box, such
-    as -9999 -9999 -9999, if they are more than 5 % of all; and points further from the middle of the cloud
-    than 1000 times its extent (voxel_size.extent), if they are at most 5 %. A cloud that has none of these is
-    returned as it is. Raises InputError, by its name, if more points lie beyond 1e12 m.
+    If others remain, these are rows of exact zeros, if there is more than one, and rows that are a corner of
+    the cloud's box, such as -9999 -9999 -9999, if they are more than 5 % of all. Points further from the
+    middle of the cloud than 1000 times its extent (voxel_size.extent) are some if they are at most 5 %. A
+    cloud that has none of these is returned as it is. Raises InputError, by its name, if more points lie
+    beyond 1e12 m.
     """
     few = max(1, MAX_OUTLIER_FRACTION * len(cloud.points))
     for fill, most in ((np.zeros(3), 1), *((corner, few) for corner in cloud.box)):
         points = cloud.points
         rows = np.flatnonzero(points[:, 0] == fill[0])
         rows = rows[(points[rows] == fill).all(1)]
-        if len(rows) > most:
+        if most < len(rows) < len(points):
             kept = np.ones(len(points), dtype=bool)
             kept[rows] = False
             value = " ".join(f"{number:g}" for number in fill) if fill.any() else "zeros"
