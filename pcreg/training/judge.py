@@ -86,7 +86,6 @@ def main() -> None:
         ask = verbs.add_parser(verb)
         if verb == "simulated":
             ask.add_argument("--scenes", type=int, default=30, help="of each kind")
-            ask.add_argument("--device", default="cpu", help="makes the scenes: cpu, cuda or auto")
             ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
             ask.add_argument("root", type=Path)
@@ -98,6 +97,7 @@ def main() -> None:
             ask.add_argument(f"--{kind}", type=int, default=share, help="questions of this kind")
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--workers", type=int)
+        ask.add_argument("--device", default="cpu", help="makes and registers the clouds: cpu, cuda or auto")
     fitted, names = verbs.add_parser("fit"), [term.name for term in TERMS]
     fitted.add_argument("answers", type=Path, nargs="+")
     fitted.add_argument("--out", type=Path, default=WEIGHTS / "verdict.safetensors")
@@ -115,7 +115,8 @@ def main() -> None:
 def collect(options: argparse.Namespace) -> None:
     """Write the answers to the questions about each data set to a file."""
     numbers, found = {kind: getattr(options, kind) for kind in SHARES}, []
-    registrar = Registrar(descriptor=options.descriptor)
+    registrar = Registrar(descriptor=options.descriptor, device=options.device)
+    registrar.wait_for_kernels()
     for dataset in _datasets(options):
         asked = questions(dataset, numbers, options.seed, options.hidden)
         scale = registrar.at(VOXEL[options.descriptor][dataset.outdoor])

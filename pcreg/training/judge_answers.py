@@ -139,7 +139,7 @@ def answers(
     dataset: PairDataset, scale: SingleScaleRegistrar, asked: list[Question], workers: int | None = None
 ) -> Answers:
     """The answers to questions whose clouds have enough points, by all hypotheses of a search."""
-    with executor_of(workers) as executor:
+    with executor_of(workers, scale.descriptor.device) as executor:
         found = [each for _, each in map_unordered(executor, _answer, (dataset, scale), asked) if each]
     if not found:
         raise InputError(f"{dataset.name}: no pair of clouds has enough points; ask more questions")
@@ -186,7 +186,7 @@ def _described(
         points = merged(dataset, name, without, scale.descriptor.voxel / 2)
     else:
         points = dataset.cloud(name) * (MIRROR if is_mirrored else 1.0)
-    cloud = PreparedCloud(Cloud(points), viewpoint, name)
+    cloud = PreparedCloud(Cloud(points), viewpoint, name, device=scale.descriptor.device)
     return cloud.at(scale.descriptor), cloud.frame
 
 
