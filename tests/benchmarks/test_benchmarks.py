@@ -68,8 +68,8 @@ def test_network(run):
 @pytest.fixture
 def pair(folder, room) -> list[str]:
     """The files of two scans of a room, and a list that has their truth."""
-    write_ply(folder / "source.ply", room.source)
-    write_ply(folder / "target.ply", room.target)
+    write_ply(folder / "source.ply", room.source[::2])
+    write_ply(folder / "target.ply", room.target[::2])
     truth = " ".join(map(str, room.T_target_source.ravel()))
     (folder / "pairs.txt").write_text(f"source.ply target.ply {truth}\n")
     return ["source.ply", "target.ply"]
@@ -84,13 +84,13 @@ def test_register(run, pair):
 
 
 def test_every_way_is_held_against_the_truth(run, pair):
-    ways = ["ours", "gravity", "nearer", "scale", "open3d"]
+    ways = ["gravity", "nearer", "scale", "open3d"]
     assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0
     rows = result("pairs.json")
     assert [row["way"] for row in rows] == ways
-    assert [row["strict"] for row in rows[:4]] == ["1"] * 4
-    assert all(float(row["RTE m"]) < 0.1 for row in rows[:4])
-    assert float(rows[3]["scale off by, %"]) < 2
+    assert [row["strict"] for row in rows[:3]] == ["1"] * 3
+    assert all(float(row["RTE m"]) < 0.1 for row in rows[:3])
+    assert float(rows[2]["scale off by, %"]) < 2
 
 
 def test_tables_of_runs_have_a_row_per_way_to_average(run, pair):
