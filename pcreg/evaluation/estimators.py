@@ -11,7 +11,7 @@ import numpy as np
 
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import se3
+from pcreg.geometry.se3 import residuals, se3
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.free_space import FreeSpace
@@ -96,7 +96,7 @@ class NativeRansac:
     def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         source, target, matches = given.source, given.target, given.matches
         agreement = DescriptorAgreement(source, target, protocol.distance)
-        found = ransac(
+        T, *_ = ransac(
             *given.sides,
             distance=protocol.distance,
             iterations=protocol.iterations,
@@ -110,7 +110,8 @@ class NativeRansac:
                 source.points, target.points, FREE_SPACE_MARGIN_DISTANCES * protocol.distance
             ),
         )
-        return agreement.refine(found.T_target_source[None])[0] if found.inliers else None
+        found = (residuals(T, *given.sides) < protocol.distance).any()
+        return agreement.refine(T[None])[0] if found else None
 
 
 class KissMatcher:

@@ -7,7 +7,6 @@ gives different answers from run to run unless the process is pinned to one core
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,23 +32,6 @@ MIN_PROPOSED_SCORE = 2.0  # of motions from one-way matches: three inliers or mo
 MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The motions found, and how many matches agree with the first one."""
-
-    hypotheses: np.ndarray  # (H, 4, 4) float64, H >= 1, the likeliest first; they differ
-    inliers: int = 0  # matches that the first one brings closer than the distance
-
-    @property
-    def T_target_source(self) -> np.ndarray:
-        """The likeliest motion (4, 4)."""
-        T: np.ndarray = self.hypotheses[0]
-        return T
-
-
-NOTHING = np.eye(4)[None]
-
-
 def ransac(
     source: Array,
     target: Array,
@@ -64,8 +46,10 @@ def ransac(
     agreement: Callable[[np.ndarray], np.ndarray] | None = None,
     free_space: Callable[[np.ndarray], np.ndarray] | None = None,
     prior: Prior = ANY,
-) -> Estimate:
-    """Motions that bring source (P, 3) and target (P, 3), matched row by row, together; up to 12 that differ.
+) -> np.ndarray:
+    """Motions (H, 4, 4) that bring source (P, 3) and target (P, 3), matched row by row, together.
+
+    Up to twelve that differ, at least one, the likeliest first.
 
     Of each random sample of `n` matches, by default as many as determine a motion, the edges must have like
     lengths on both sides (shorter over longer > `edge_length`), and the motion fitted to it must bring the
@@ -84,8 +68,8 @@ def ransac(
     allowed motion brings together are left out. Motions are scored where the points are given, on the CPU or
     on a GPU.
 
-    Fewer than `n` matches, or none that agree, give the motion that the prior is near to, else the identity,
-    with no inliers. Same input and seed on the same machine: same output.
+    Fewer than `n` matches, or none that agree, give the motion that the prior is near to, else the identity.
+    Same input and seed on the same machine: same output.
     """
     n, given = n or prior.sample_size, source
     source, target = to_host(source), to_host(target)  # few beside the points of the clouds
@@ -93,7 +77,7 @@ def ransac(
     source, target = source[possible], target[possible]
     P = len(source)
     if n > P:
-        return Estimate(NOTHING if prior.near is None else prior.near[None])
+        return np.eye(4)[None] if prior.near is None else prior.near[None]
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
@@ -113,7 +97,7 @@ def ransac(
     if prior.near is not None:
         hypotheses = np.concatenate([hypotheses, prior.near[None]])
     if len(hypotheses) == 0:
-        return Estimate(NOTHING)
+        return np.eye(4)[None]
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
     scores = matched.scores(hypotheses) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
@@ -121,8 +105,7 @@ def ransac(
             scores += weight * judge(to_clouds @ hypotheses @ from_clouds)
     hypotheses = hypotheses[np.argsort(-scores, kind="stable")]
     hypotheses = _distinct(hypotheses, source, MIN_SEPARATION_DISTANCES * distance, MAX_RANKED)
-    inliers = int(matched.inliers(hypotheses[0]).sum())
-    return Estimate(to_clouds @ hypotheses @ from_clouds, inliers)
+    return to_clouds @ hypotheses @ from_clouds
 
 
 def _sampled(

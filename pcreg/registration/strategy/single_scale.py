@@ -187,7 +187,7 @@ class SingleScaleRegistrar:
             agreement=pair.agreement,
             free_space=pair.free_space,
             prior=self.prior.about(source.surface),
-        ).hypotheses
+        )
 
     def _aligned(self, pair: _Pair, motions: np.ndarray, *, briefly: bool) -> list[Hypothesis]:
         """The hypotheses near motions (H, 4, 4), aligned by descriptors first."""

@@ -19,7 +19,7 @@ class OnMatches(NativeRansac):
     """By the matches alone, which are exact: points without a partner would pull at a refined motion."""
 
     def estimate(self, given, protocol, seed):
-        return ransac(*given.sides, distance=protocol.distance, seed=seed).T_target_source
+        return ransac(*given.sides, distance=protocol.distance, seed=seed)[0]
 
 
 def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
