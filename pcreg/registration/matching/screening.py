@@ -21,6 +21,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 MAX_QUERIES = 1_000
 MAX_KEYPOINTS = 5_000
 MIN_MATCHES = 4
+MIN_AGREEMENT = 0.5  # of the matches that agree on the best place or scale, from which on others are tried
 KEYPOINT_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
 
 

@@ -9,7 +9,7 @@ from pcreg.registration.judge.observability import observability
 from pcreg.registration.result import Registration
 
 MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
-MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
+MAX_EXTENT_RATIO = 2.5  # of scans of one place: those that overlap by a third have up to 2
 MIRRORED = (
     "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
     "as x, y, z of a right-handed frame"

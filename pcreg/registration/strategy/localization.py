@@ -8,7 +8,7 @@ from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
 from pcreg.registration.matching.prior import ANY, Prior
-from pcreg.registration.matching.screening import Keypoints
+from pcreg.registration.matching.screening import MIN_AGREEMENT, Keypoints
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import mirror_tested
 from pcreg.registration.strategy.prepared_map import PreparedMap
@@ -16,7 +16,6 @@ from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 
 Answer = tuple[Registration, PreparedCloud]  # and the region that it is about
-MIN_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on others are tried
 
 
 def locate(

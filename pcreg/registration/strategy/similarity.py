@@ -27,6 +27,7 @@ from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import (
     KEYPOINT_DISTANCE_VOXELS,
+    MIN_AGREEMENT,
     MIN_MATCHES,
     Keypoints,
     agreeing,
@@ -34,6 +35,7 @@ from pcreg.registration.matching.screening import (
 )
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.diagnostics import MAX_EXTENT_RATIO
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.scales import Scales
 from pcreg.registration.strategy.single_scale import CONTACT_DISTANCE_VOXELS, SingleScaleRegistrar
@@ -41,14 +43,11 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import Clock
 
-# Of the extent of the target, that the source may have; clouds that overlap by a third differ by up to 2
-MAX_EXTENT_RATIO = 2.5
 DESCRIPTION_STEP = 1.25  # between sizes at which the source is described
 ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of its matches: half a step each way
 SAME_SCALE = 1.1  # ratio up to which two proposals are one
 REFITS = 5  # by least squares to the matches that agree, each of which may change which do
 MAX_ANSWERS = 3  # scales that are judged
-MIN_AGREEMENT = 0.5  # of the agreeing matches of the most promising scale, from which on others are tried
 REFINEMENTS = 3  # of a scale, each with a new description
 REFINED = 1.01  # ratio of the scales before and after one, from which on another is worth it
 
