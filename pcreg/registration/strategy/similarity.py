@@ -107,13 +107,12 @@ def register_similarity(
 def _in_source_units(found: Registration, source: PreparedCloud) -> Registration:
     """A registration of the enlarged source as one of the source as given, without its rigid covariance."""
     growth = enlargement(found.scale)
-    viewpoint, other = found.viewpoints
     return replace(
         found,
         T_target_source=found.T_target_source @ growth,
         alternative=None if found.alternative is None else found.alternative @ growth,
         matched_points=found.matched_points / np.array([found.scale, 1.0])[:, None],
-        viewpoints=(None if viewpoint is None else viewpoint / found.scale, other),
+        viewpoints=(source.stated, found.viewpoints[1]),
         covariance=None,
         clouds=None if found.clouds is None else (source.cloud, found.clouds[1]),
     )
