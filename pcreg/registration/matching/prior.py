@@ -43,7 +43,7 @@ class Prior:
     gravity: "bool | Up | tuple[Up, Up] | None" = None
     near: ArrayLike | None = None
     within: tuple[float, float] | None = None
-    middle: np.ndarray | None = None  # (3,) of the source, metres, set by `about`
+    _middle: np.ndarray | None = None  # (3,) of the source, metres, set by `about`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", _verticals(self.gravity))
@@ -63,18 +63,18 @@ class Prior:
         if self.near is None:
             return self
         near = se3(np.eye(3), -target) @ self.near @ se3(np.eye(3), source)
-        return replace(self, near=near, middle=None if self.middle is None else self.middle - source)
+        return replace(self, near=near, _middle=None if self._middle is None else self._middle - source)
 
     def about(self, source: Array) -> "Prior":
         """The prior for a source with these points (N, 3), metres, in the frame of the prior."""
-        return self if self.near is None else replace(self, middle=to_host(source.mean(0)))
+        return self if self.near is None else replace(self, _middle=to_host(source.mean(0)))
 
     def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
         """True (P,) for matches of source (P, 3) and target (P, 3) that may be within `distance`."""
         if self.near is None:
             return np.ones(len(source), dtype=bool)
         metres, degrees = self.within
-        arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self.middle, axis=1)
+        arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self._middle, axis=1)
         return np.linalg.norm(transform(self.near, source) - target, axis=1) <= metres + arm + distance
 
     def rises(self, source: Array, target: Array) -> Array | None:
@@ -114,7 +114,7 @@ class Prior:
             allowed &= _tilts(motions, *self.gravity) <= MAX_TILT + SLACK_DEGREES
         if self.near is not None:
             metres, degrees = self.within
-            shift = motions[:, :3] @ np.append(self.middle, 1) - transform(self.near, self.middle)
+            shift = motions[:, :3] @ np.append(self._middle, 1) - transform(self.near, self._middle)
             allowed &= np.linalg.norm(shift, axis=1) <= metres + 2 * distance
             cosine = (np.einsum("hij,ij->h", motions[:, :3, :3], self.near[:3, :3]) - 1) / 2
             allowed &= np.degrees(np.arccos(np.clip(cosine, -1, 1))) <= degrees + SLACK_DEGREES
@@ -131,7 +131,7 @@ class Prior:
                 )
         if self.near is not None:
             metres, degrees = self.within
-            shift = transform(T_target_source, self.middle) - transform(self.near, self.middle)
+            shift = transform(T_target_source, self._middle) - transform(self.near, self._middle)
             shifted, rotated = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
             if shifted > metres or rotated > degrees:
                 return (
