@@ -17,7 +17,6 @@ from pcreg.mapping.graph import MAX_RESIDUAL_VOXELS
 from pcreg.registration.batch import Work
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 
@@ -123,8 +122,7 @@ def answered(work: Work, paths: Sequence[str], voxel: float, question: Question)
         whole.append(fused(described, submap.poses, voxel).on(descriptor.device))
     scale = replace(scale, prior=work.prior.between(*corners))
     if question.T_target_source is None:
-        found, model = scale.hypotheses(*whole, seed=work.seed), ConfidenceModel.shipped()
-        return [(each.refined.T_target_source, model.probability(each.evidence)) for each in found]
+        return [(each.T_target_source, each.probability) for each in scale.hypotheses(*whole, seed=work.seed)]
     return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * voxel)
 
 

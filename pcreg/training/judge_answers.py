@@ -163,8 +163,8 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
     bounded, right = np.zeros((2, MAX_RANKED), dtype=bool)
     place = np.arange(MAX_RANKED)
     for n, hypothesis in enumerate(found):
-        T = hypothesis.refined.T_target_source
-        same = (m for m in range(n) if scale.is_same(source, T, found[m].refined.T_target_source))
+        T = hypothesis.T_target_source
+        same = (m for m in range(n) if scale.is_same(source, T, found[m].T_target_source))
         place[n] = next(same, n)
         values[n], bounded[n] = values_of(hypothesis.evidence), proves_little(hypothesis.evidence)
         T_given = between_given(T, source_frame, target_frame)

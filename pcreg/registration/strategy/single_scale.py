@@ -12,7 +12,7 @@ from pcreg.geometry.normals import MIN_PLANAR_FRACTION, planar_fraction
 from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
-from pcreg.registration.estimation.icp import MAX_ITERATIONS, Refinement, refine
+from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.confidence import MIN_LIKELY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
@@ -42,11 +42,16 @@ NO_SURFACE = (
 class Hypothesis(NamedTuple):
     """A refined motion and the evidence about it."""
 
-    refined: Refinement
+    T_target_source: np.ndarray  # (4, 4)
     evidence: Evidence
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
     overlap: Overlap
     briefly: bool  # by few points and iterations, and not yet fully
+
+    @property
+    def probability(self) -> float:
+        """Odds that the motion is right, against none being right, as a probability."""
+        return ConfidenceModel.shipped().probability(self.evidence)
 
 
 class _Pair(NamedTuple):
@@ -113,7 +118,7 @@ class SingleScaleRegistrar:
         first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
         clock.lap("estimate")
         found = self._aligned(pair, first, briefly=True)
-        if max(map(self._probability, found)) < self.sure:
+        if max(each.probability for each in found) < self.sure:
             found += self._aligned(pair, others, briefly=True)
         found = self._distinct(found, source)
         while found[0].briefly:
@@ -205,24 +210,21 @@ class SingleScaleRegistrar:
             overlap = Overlap.of(source.surface, *surfaces, T, distance)
             agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
             evidence = gather_evidence(source, target, agree, matched[:, 1], refined, free_space, overlap)
-            found.append(Hypothesis(refined, evidence, matches.rows[agree], overlap, briefly))
+            found.append(Hypothesis(T, evidence, matches.rows[agree], overlap, briefly))
         return found
 
     def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
         """The hypothesis refined fully, or as it is where that halves its probability, as with bent scans."""
-        (full,) = self._refined(pair, brief.refined.T_target_source[None])
-        has_slid = self._probability(full) < MIN_KEPT_PROBABILITY * self._probability(brief)
+        (full,) = self._refined(pair, brief.T_target_source[None])
+        has_slid = full.probability < MIN_KEPT_PROBABILITY * brief.probability
         return brief._replace(briefly=False) if has_slid else full
-
-    def _probability(self, hypothesis: Hypothesis) -> float:
-        return ConfidenceModel.shipped().probability(hypothesis.evidence)
 
     def _distinct(self, found: list[Hypothesis], source: DescribedCloud) -> list[Hypothesis]:
         """The hypotheses, most likely first, without those that put the source where a likelier one does."""
         distinct: list[Hypothesis] = []
-        for hypothesis in sorted(found, key=lambda each: -self._probability(each)):
-            T = hypothesis.refined.T_target_source
-            if not any(self.is_same(source, T, other.refined.T_target_source) for other in distinct):
+        for hypothesis in sorted(found, key=lambda each: -each.probability):
+            T = hypothesis.T_target_source
+            if not any(self.is_same(source, T, other.T_target_source) for other in distinct):
                 distinct.append(hypothesis)
         return distinct
 
@@ -238,9 +240,8 @@ class SingleScaleRegistrar:
             verdict = self._on_surfaces(verdict, source, target)
         clock.lap("verdict")
         rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
-        T = best.refined.T_target_source
         found = Registration(
-            T,
+            best.T_target_source,
             verdict.registered,
             verdict.confidence,
             verdict.reason,
@@ -248,11 +249,11 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            covariance=covariance(best.overlap, T, self.voxel),
-            alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
+            covariance=covariance(best.overlap, best.T_target_source, self.voxel),
+            alternative=alternatives[0].T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
-        violation = self.prior.about(source.surface).violation(T)
+        violation = self.prior.about(source.surface).violation(best.T_target_source)
         return found.refused(0.0, violation) if violation else found
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
