@@ -199,18 +199,17 @@ class View:
 
     def scores(self, places: np.ndarray) -> np.ndarray:
         """Fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
-        return np.add(*self.hidden(places))
+        return self.hidden(places).sum(0)
 
-    def hidden(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Fractions (P,) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
+    def hidden(self, places: np.ndarray) -> np.ndarray:
+        """Fractions (2, P) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
 
         A point is hidden if its cell of the range image and all eight around it have a nearer point: so the
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
         parts = _parts(places, self.surface, len(self.surface))
-        hidden, edge_on = np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
-        return hidden, edge_on
+        return np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
 
     def _hidden(self, places: np.ndarray) -> np.ndarray:
         """Number (2, P) of points hidden, and seen edge-on, from the places (P, 3)."""
