@@ -42,16 +42,17 @@ class Scales:
         check_settings(voxel, weights, device)
         is_object = isinstance(descriptor, Descriptor) and not isinstance(descriptor, type)
         self.own = descriptor if is_object else None
-        if self.own is None and descriptor not in DESCRIPTORS:
+        if self.own is not None:
+            for option, given in {"voxel": voxel, "weights": weights}.items():
+                if given is not None:
+                    raise InputError(f"{option}={given}: the descriptor is an object; leave this out")
+            check_voxel(self.own.voxel)
+            descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
+        elif descriptor not in DESCRIPTORS:
             raise InputError(
                 f"descriptor {descriptor} is unknown; use {', '.join(DESCRIPTORS)} or an object as of "
                 "pcreg.features.base.Descriptor"
             )
-        if self.own is not None and voxel is not None:
-            raise InputError(f"voxel={voxel}: the descriptor has its own, {self.own.voxel}; leave this out")
-        if self.own is not None:
-            check_voxel(self.own.voxel)
-            descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.geometry.voxel_size import Sample
@@ -74,6 +75,9 @@ def test_what_is_no_descriptor_or_prior_is_refused(room, registrar):
     without_length.voxel = 0.0
     with pytest.raises(InputError, match=r"voxel=0\.0: give metres"):
         Registrar(descriptor=without_length)
+    for option in ({"voxel": 0.1}, {"weights": "w.safetensors"}):
+        with pytest.raises(InputError, match="the descriptor is an object; leave this out"):
+            Registrar(descriptor=FCGF.load(), **option)
     with pytest.raises(InputError, match=r"prior is of type bool; use pcreg.Prior\(gravity=True\)"):
         registrar.register(room.source, room.target, prior=True)
 
