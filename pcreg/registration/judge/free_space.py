@@ -18,7 +18,7 @@ from pcreg.registration.judge.overlap import Overlap
 
 MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = float(np.radians(2.0))  # of the range image; near surfaces have a point in every cell
-ROWS, COLUMNS = 92, 182  # 180 x 360 degrees, and for rounding a cell more at each edge
+ROWS, COLUMNS = 92, 180  # 180 x 360 degrees, and for rounding a row more at either pole
 # A view is sparse if more than MIN_SPARSE of its far cells have GAP_CELLS or more empty neighbours
 MIN_SPARSE, GAP_CELLS = 0.8, 3
 MIN_FILLED = 0.5  # of the points that a surface facing the sensor leaves in a cell; with fewer it has gaps
@@ -209,6 +209,8 @@ def _largest_piece(cells: np.ndarray) -> float:
     if len(cells) == 0:
         return 0.0
     counts = np.bincount(cells, minlength=ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    # The last column meets the first one: begin at a column without points, which cuts no part in two
+    counts = np.roll(counts, -counts.any(0).argmin(), axis=1)
     parts, _ = label(counts > 0, structure=np.ones((3, 3)))
     return float(np.bincount(parts.ravel(), counts.ravel())[1:].max())
 
@@ -226,4 +228,4 @@ def _cells(points: Array) -> tuple[Array, Array]:
     azimuth = xp.atan2(points[..., 1], points[..., 0])
     elevation = xp.asin(points[..., 2] / xp.maximum(distance, 1e-9))
     row, column = (xp.astype(xp.floor(angle / CELL_RADIANS), xp.int64) for angle in (elevation, azimuth))
-    return (row + ROWS // 2) * COLUMNS + column + COLUMNS // 2, distance
+    return (row + ROWS // 2) * COLUMNS + (column + COLUMNS // 2) % COLUMNS, distance

@@ -96,6 +96,16 @@ def test_points_between_those_of_a_far_wall_are_not_beside_it():
     assert sight(dense + np.array([0.5, 0, 0]), dense).curved_against > 0.8 * len(dense)
 
 
+def test_a_sensor_sees_as_much_behind_it_as_before_it():
+    """Two boards before a wall, side by side, with a gap between them and none."""
+    board, wide = wall(2.0, half=0.3), wall(4.0)
+    for apart in (0.6, 1.0):
+        boards = np.concatenate([board + np.array([0, y, 0]) for y in (-apart / 2, apart / 2)])
+        before, behind = (sight(turn * boards, turn * wide) for turn in ([1, 1, 1], [-1, -1, 1]))
+        assert behind == before
+        assert before.against == (len(boards) if apart == 0.6 else len(board))
+
+
 def test_gaps_of_a_surface_as_near_as_its_points_are_apart_do_not_make_its_view_sparse():
     near = wall(1.0, half=0.8)[::7]
     view = RangeImage.of(near, spacing=0.1)
