@@ -207,7 +207,4 @@ def umeyama(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     centre, other = source.mean(0), target.mean(0)
     turned = (source - centre) @ R.T
     scale = ((target - other) * turned).sum() / (turned**2).sum()
-    T = np.eye(4)
-    T[:3, :3] = scale * R
-    T[:3, 3] = other - T[:3, :3] @ centre
-    return T
+    return se3(scale * R, other - scale * R @ centre)

@@ -78,7 +78,7 @@ class Viewpoint:
 
 
 def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: float) -> Viewpoint:
-    """Place from which the cloud (N, 3) was most likely seen.
+    """Place from which the cloud (N, 3), N > 7, was most likely seen.
 
     `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
     of either sign.
@@ -142,8 +142,7 @@ class _Spacing:
             points = take(points, like(np.flatnonzero(chosen), points))
         queries = rng.choice(len(points), min(len(points), MAX_SPACING_QUERIES), replace=False)
         some = take(points, like(np.sort(queries), points))
-        neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = Index(points, few=True).kth_distance(some, neighbor + 1)
+        distance = Index(points, few=True).kth_distance(some, SPACING_NEIGHBOR + 1)
         nearest = take(normals, Index(surface, few=True).query(some)[1])
         xp = namespace(points)
         columns = (xp.stack([*rows.T]) for rows in (some, nearest))

@@ -88,7 +88,7 @@ class MatchedPoints:
             return to_host(inlier_sums(like(motions, p), p, q, self.distance))
         p, q, terms = self.p.T, self.q.T, self._terms
         sums = np.empty((len(motions), 17))
-        size = max(1, BLOCK_RESIDUALS // max(1, 3 * len(self.p)))
+        size = max(1, BLOCK_RESIDUALS // (3 * len(self.p)))
         for start in range(0, len(motions), size):
             block = slice(start, start + size)
             offsets = motions[block, :3, :3] @ p + motions[block, :3, 3:] - q  # (H', 3, P)
