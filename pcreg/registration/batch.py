@@ -151,10 +151,10 @@ class Work:
     def cloud(self, path: str) -> StoredCloud:
         return StoredCloud(self.files[path], self.folder, self.registrar.device)
 
-    def describe(self, item: tuple[int, Pair]) -> None:
-        """Describe one side of a pair at the scale that is tried first; `register` reports errors."""
-        side, clouds = item[0], self.clouds(item[1])
-        attempted(lambda: clouds[side].at(next(self.registrar.scales(*clouds)).descriptor))
+    def describe(self, item: tuple[str, float]) -> None:
+        """Describe the cloud of a file at a voxel size in metres; `register` reports errors."""
+        path, voxel = item
+        attempted(lambda: self.cloud(path).at(self.registrar.at(voxel).descriptor))
 
     def register(self, pair: Pair) -> dict[str, Any]:
         """The record of a pair."""
@@ -196,13 +196,12 @@ def _examined(registrar: Registrar, file: CloudFile) -> CloudFile:
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:
     """Describe each cloud once at every scale that is the first one of a pair."""
-    first: dict[tuple[str, str, float], tuple[int, Pair]] = {}
+    first: dict[tuple[str, float], None] = {}  # in order, without twins
     for pair in pairs:
         if not work.errors(pair):
-            descriptor = next(work.registrar.scales(*work.clouds(pair))).descriptor
-            for side, path in enumerate(pair):
-                first.setdefault((path, descriptor.fingerprint, descriptor.voxel), (side, pair))
-    described = map_unordered(executor, Work.describe, (work,), first.values())
+            voxel = next(work.registrar.scales(*work.clouds(pair))).voxel
+            first |= dict.fromkeys((path, voxel) for path in pair)
+    described = map_unordered(executor, Work.describe, (work,), first)
     for _ in progress(described, "describe", len(first)):
         pass
 
