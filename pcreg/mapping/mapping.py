@@ -212,17 +212,16 @@ def _described(
     todo = [path for path in paths if path not in errors]
     scans = {}
     described = map_unordered(executor, _describe, (work, voxel), todo)
-    for path, answer in progress(described, "describe", len(todo)):
-        if isinstance(answer, str):
-            errors[path] = answer
+    for path, (scan, error) in progress(described, "describe", len(todo)):
+        if scan is None:
+            errors[path] = error
         else:
-            scans[path] = answer
+            scans[path] = scan
     return scans, errors
 
 
-def _describe(work: Work, voxel: float, path: str) -> Scan | str:
-    """One scan, or the error why it cannot be used."""
+def _describe(work: Work, voxel: float, path: str) -> tuple[Scan | None, str]:
+    """One scan, or None and the error why it cannot be used."""
     cloud = work.cloud(path)
     descriptor = work.registrar.at(voxel).descriptor
-    found, error = attempted(lambda: Scan.of(cloud.at(descriptor), cloud.frame, voxel))
-    return found or error
+    return attempted(lambda: Scan.of(cloud.at(descriptor), cloud.frame, voxel))
