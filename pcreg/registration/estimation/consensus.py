@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from pcreg.arrays import Array, is_on_host, like, to_host
-from pcreg.geometry.se3 import aligning_motion, dot, lengths, moved_by_each, residuals
+from pcreg.geometry.se3 import aligning_motion, dot, lengths, moved_by_each
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime import cached_property
 
@@ -44,10 +44,6 @@ class MatchedPoints:
         T = prior.fit(p, q)
         T = T[(lengths(moved_by_each(T, p) - q) < self.distance).all(1)]
         return T[prior.allows(T, self.distance)]
-
-    def inliers(self, T: np.ndarray) -> np.ndarray:
-        """The matches (P,) that a motion (4, 4) brings closer than the distance."""
-        return residuals(T, self.p, self.q) < self.distance
 
     def scores(self, motions: np.ndarray) -> np.ndarray:
         """The scores (H,) float32 of motions (H, 4, 4)."""

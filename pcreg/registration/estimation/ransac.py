@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pcreg.arrays import Array, like, to_host
-from pcreg.geometry.se3 import moved_by_each, se3
+from pcreg.geometry.se3 import moved_by_each, residuals, se3
 from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
@@ -132,7 +132,7 @@ def _sampled(
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
-            inlier_ratio = float(matched.inliers(motions[0]).mean())
+            inlier_ratio = float((residuals(motions[0], matched.p, matched.q) < matched.distance).mean())
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
         batch = BATCH * min(MAX_GPU_BATCHES if matched.on_gpu else 1, math.ceil((needed - drawn) / BATCH))
     return motions, inlier_ratio
