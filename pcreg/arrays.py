@@ -25,9 +25,9 @@ Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
 FEW = {"leafsize": 64, "balanced_tree": False, "compact_nodes": False}  # built in two thirds of the time
 
 
-def namespace(*arrays: Array) -> Any:
-    """Return the module with the functions of the array API standard for arrays of one kind."""
-    return array_api_compat.array_namespace(*arrays)
+def namespace(array: Array) -> Any:
+    """Return the module with the functions of the array API standard for arrays of this kind."""
+    return array_api_compat.array_namespace(array)
 
 
 def is_on_host(array: Array) -> bool:
