@@ -4,7 +4,7 @@ Rays come in groups of nearly the same direction and origin: a group is intersec
 its cone alone, the nearest first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,30 +23,22 @@ BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 @dataclass(frozen=True)
 class Solids:
-    """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each.
+    """P solids: unit shapes, each moved by an affine map."""
 
-    `relief` (P,) is the unevenness of their surfaces in metres, none by default. `cast` ignores it: a sensor
-    adds it to its measurements.
-    """
-
-    shape: np.ndarray
-    T_world_unit: np.ndarray
-    relief: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        if self.relief is None:
-            object.__setattr__(self, "relief", np.zeros(len(self.shape)))
+    shape: np.ndarray  # (P,) int64, of pcreg.kernels.raycast.Shape
+    T_world_unit: np.ndarray  # (P, 4, 4) float64
+    relief: np.ndarray  # (P,) metres, unevenness of the surface: sensors add it, `cast` ignores it
 
     def __len__(self) -> int:
         return len(self.shape)
 
     def placed(self, T: np.ndarray) -> "Solids":
         """The solids moved by T (4, 4), or each by its own T (P, 4, 4)."""
-        return Solids(self.shape, T @ self.T_world_unit, self.relief)
+        return replace(self, T_world_unit=T @ self.T_world_unit)
 
     def uneven(self, relief: float) -> "Solids":
         """The solids with this relief in metres."""
-        return Solids(self.shape, self.T_world_unit, np.full(len(self), relief))
+        return replace(self, relief=np.full(len(self), relief))
 
     def sheared(self, axis: int, along: int, slope: float, fixed: float = 0.0) -> "Solids":
         """The solids after a shear: x[axis] grows by slope * (x[along] - fixed)."""
@@ -62,7 +54,7 @@ class Solids:
     @staticmethod
     def join(*parts: "Solids") -> "Solids":
         if not parts:
-            return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)))
+            return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)), np.empty(0))
         if len(parts) == 1:
             return parts[0]
         return Solids(
@@ -116,7 +108,7 @@ def _flat(shape: Shape, centre: np.ndarray) -> Solids:
     """Solids of no size about centres (N, 3): their axes (N, 3, 3) are still zero."""
     T = np.zeros((len(centre), 4, 4))
     T[:, :3, 3], T[:, 3, 3] = centre, 1
-    return Solids(np.full(len(centre), int(shape), np.int64), T)
+    return Solids(np.full(len(centre), int(shape), np.int64), T, np.zeros(len(centre)))
 
 
 def _along_axes(shape: Shape, size: np.ndarray, centre: np.ndarray) -> Solids:

@@ -53,18 +53,16 @@ def television(rng: np.random.Generator) -> Piece:
 
 
 def curtain(rng: np.random.Generator) -> Piece:
-    """A wavy sheet from a rail: upright ellipses side by side, every other one further out."""
+    """A wavy sheet from a rail: upright rods side by side, every other one further out."""
     half, top, low = between(rng, [0.3, 2.0, 0.02], [1.2, 2.4, 0.9])
     fold = rng.uniform(0.04, 0.11)
     x = np.arange(-half, half, fold)
     out = rng.normal(0, 0.015, len(x)) - 0.09 + np.where(np.arange(len(x)) % 2, 0.5, -0.5) * fold * 0.5
     sway = rng.normal(0, 0.02, len(x))
-    sheets = rods(1.0, x, out, low, x + sway, out, top)
-    # Unit radius so far; flatten each across and along the wall.
-    linear = sheets.T_world_unit.copy()
-    linear[:, :3, :2] *= [fold * 0.75]
-    folds = Solids(sheets.shape, linear).uneven(0.012)
-    return Piece(Solids.join(folds, rods(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)))
+    folds = rods(1.0, x, out, low, x + sway, out, top)
+    folds.T_world_unit[:, :3, :2] *= fold * 0.75  # the radius
+    rail = rods(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)
+    return Piece(Solids.join(folds.uneven(0.012), rail))
 
 
 def blinds(rng: np.random.Generator) -> Piece:

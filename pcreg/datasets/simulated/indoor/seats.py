@@ -1,5 +1,7 @@
 """Things to sit and lie on."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import cloth
@@ -15,8 +17,10 @@ def chair(rng: np.random.Generator) -> Piece:
     sides, rear = (-w * 0.9, w * 0.9), d * 0.9
     legs = [(leg, x * splay, y * splay, 0, x, y, seat) for x in sides for y in (-rear, rear)]
     posts = [(leg, x, rear, seat, x, rear + 0.07, top) for x in sides]
-    parts = [rods(legs + posts) if rng.random() < 0.6 else _square(legs + posts)]
-    parts.append(boxes(-w, -d, seat - 0.025, w, d, seat))
+    frame = rods(legs + posts)
+    if rng.random() >= 0.6:  # with a square section
+        frame = replace(frame, shape=np.full_like(frame.shape, Shape.BOX))
+    parts = [frame, boxes(-w, -d, seat - 0.025, w, d, seat)]
     if rng.random() < 0.5:
         parts.append(balls(0, 0, seat, w, d, rng.uniform(0.02, 0.05)).uneven(0.004))
     style = rng.integers(3)
@@ -149,9 +153,3 @@ def _pad(x: float, y: float, z: float) -> Solids:
         balls(0, 0, 0, x * 1.1, y * 1.1, z * 1.25),
         rods(rims).placed(np.diag([0.9, 0.9, 1, 1])),
     )
-
-
-def _square(rows: list) -> Solids:
-    """Legs with a square section instead of a round one."""
-    legs = rods(rows)
-    return Solids(np.full_like(legs.shape, Shape.BOX), legs.T_world_unit)

@@ -39,7 +39,9 @@ class Things:
 
     def where(self, kept: np.ndarray) -> "Things":
         """The solids of a mask `kept` (P,)."""
-        return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
+        solids = self.solids
+        some = Solids(solids.shape[kept], solids.T_world_unit[kept], solids.relief[kept])
+        return Things(some, self.material[kept])
 
     @staticmethod
     def of(*solids: Solids, material: Material = Material.MATT, **others: Solids) -> "Things":
