@@ -1,6 +1,7 @@
 """Scenes along roads: old town, city, square, suburb, highway, country."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,11 +58,11 @@ def square(rng: np.random.Generator) -> Site:
     ring = Road(x=radius, y=0.0, heading=np.pi / 2, curvature=1 / radius, half_width=0.0)
     tall = rng.uniform(10, 22)
     around = partial(layout.town_house, tall)
-    for sector in _sectors(rng):
-        middle = np.array(sector) * radius
+    cuts = np.sort(rng.uniform(0, 2 * np.pi, rng.integers(2, 6)))  # ends of rows of houses
+    for start, end in pairwise(radius * np.array([*cuts, cuts[0] + 2 * np.pi])):
         if rng.random() < 0.9:
-            start, span = _shifted(ring, middle.mean()), np.ptp(middle) / 2
-            site.frontage(around, start, -0.1, (8, 30), span=span, margin=rng.uniform(2, 6))
+            row, span = _shifted(ring, (start + end) / 2), (end - start) / 2
+            site.frontage(around, row, -0.1, (8, 30), span=span, margin=rng.uniform(2, 6))
     for road in roads:
         site.drive(traffic.car, road, rng.integers(1, 5), road.half_width * 0.5, 7)
     for make, most in layout.PLACE_THINGS:
@@ -152,11 +153,6 @@ def country(rng: np.random.Generator) -> Site:
         layout.vehicles(site, road, rng.integers(0, 3), road.half_width * 0.5, 15)
     site.scatter(vegetation.tree, 4, *site.area(rng.integers(5, 60), 85, 8), stretch=0.3)
     return site
-
-
-def _sectors(rng: np.random.Generator) -> list[tuple[float, float]]:
-    cuts = np.sort(rng.uniform(0, 2 * np.pi, rng.integers(2, 6)))
-    return list(zip(cuts, [*cuts[1:], cuts[0] + 2 * np.pi], strict=True))
 
 
 def _shifted(road: Road, station: float) -> Road:
