@@ -124,8 +124,9 @@ def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
     parts, sweeps = [scene.things], [np.full(len(scene.things), -1)]
     for mover in scene.movers:
         T = mover.poses(scene.ground, drive.seconds)
-        # Nothing drives into the sensor.
-        away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > mover.length / 2 + 1
+        # Nothing drives into the sensor: its furthest solid stays two metres away.
+        reach = np.abs(mover.things.solids.T_world_unit[:, 0, 3]).max() + 2
+        away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > reach
         parts.append(mover.things.copies(T[away]))
         sweeps.append(np.repeat(np.flatnonzero(away), len(mover.things)))
     return Things.join(*parts), np.concatenate(sweeps)

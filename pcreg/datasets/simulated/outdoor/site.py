@@ -85,11 +85,6 @@ class Mover:
     offset: float
     speed: float
 
-    @property
-    def length(self) -> float:
-        """Metres, twice the distance of the furthest solid's middle."""
-        return 2 * float(np.abs(self.things.solids.T_world_unit[:, 0, 3]).max()) + 2
-
     def poses(self, ground: Ground, seconds: np.ndarray) -> np.ndarray:
         """T (S, 4, 4) at each time (S,)."""
         x, y, yaw = self.road.at(self.station + self.speed * seconds, self.offset)
