@@ -49,7 +49,7 @@ def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recordi
         wander=rng.uniform(0.1, 0.8),
         dull=0.0,
     )
-    T_world_camera = _around(rng, int(rng.integers(VIEWS[0], VIEWS[1] + 1)), distance, on_table)
+    T_world_camera = _around(rng, int(rng.integers(*VIEWS, endpoint=True)), distance, on_table)
     # Without something behind it the background would count as shadow of the projector.
     things = Solids.join(things, balls(0, 0, 0, *[2 * distance] * 3))
     depth = camera.depth(things, on_device(T_world_camera, device), generator)

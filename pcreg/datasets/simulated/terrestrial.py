@@ -30,7 +30,7 @@ SECONDS_BETWEEN_STATIONS = 240.0
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Recording `index`: scans of one scene from 4 to 8 stations."""
     rng, generator = random_of(seed, index, device)
-    count = int(rng.integers(STATIONS[0], STATIONS[1] + 1))
+    count = int(rng.integers(*STATIONS, endpoint=True))
     rows, columns = int(rng.choice(ROWS)), int(rng.choice(COLUMNS))
     scanner = SpinningLidar(
         tuple(np.linspace(85, -60, rows)),

@@ -147,7 +147,7 @@ def submaps(rng: np.random.Generator, recording: Recording) -> Recording:
     spacing, start = rng.uniform(*SPACINGS), 0
     clouds, poses = [], []
     while start < len(recording.clouds):
-        end = start + int(rng.integers(SWEEPS[0], SWEEPS[1] + 1))
+        end = start + int(rng.integers(*SWEEPS, endpoint=True))
         run = range(start, min(end, len(recording.clouds)))
         middle = run[len(run) // 2]
         points = torch.cat([_moved(recording, n, middle) for n in run])
