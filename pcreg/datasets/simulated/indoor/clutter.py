@@ -133,10 +133,11 @@ def bowl(rng: np.random.Generator) -> Solids:
 
 def pan(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.08, 0.16), rng.uniform(0.04, 0.16)
-    lid = balls([(0, 0, h, r, r, 0.3 * r), (0, 0, h + 0.32 * r, 0.02, 0.02, 0.02)])
-    handles = rods(0.01, r, 0, h * 0.8, r + rng.uniform(0.04, 0.2), 0, h * 0.9)
-    parts = [ring(r, 0, h, 16), rods(r, 0, 0, 0, 0, 0, 0.01), handles]
-    return Solids.join(*([*parts, lid] if rng.random() < 0.5 else parts))
+    handle = rods(0.01, r, 0, h * 0.8, r + rng.uniform(0.04, 0.2), 0, h * 0.9)
+    parts = [ring(r, 0, h, 16), rods(r, 0, 0, 0, 0, 0, 0.01), handle]
+    if rng.random() < 0.5:  # a lid
+        parts.append(balls([(0, 0, h, r, r, 0.3 * r), (0, 0, h + 0.32 * r, 0.02, 0.02, 0.02)]))
+    return Solids.join(*parts)
 
 
 def kettle(rng: np.random.Generator) -> Solids:
@@ -197,9 +198,11 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
         yaw, dip, roll = between(rng, [0, -30, -30], [360, 80, 30])
         turns.append(pose(*lean, up, yaw, -dip, roll))
         stalks.append((0.003, 0, 0, pot, *lean, up))
-    leaves = leaf.copies(np.stack(turns))
-    body = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)]
-    return Solids.join(*body, leaves, *([] if blade else [rods(stalks)]))
+    parts = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)]
+    parts.append(leaf.copies(np.stack(turns)))
+    if not blade:
+        parts.append(rods(stalks))
+    return Solids.join(*parts)
 
 
 def cable(rng: np.random.Generator) -> Solids:

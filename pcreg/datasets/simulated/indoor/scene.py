@@ -81,10 +81,12 @@ def _passage_beyond(rng: np.random.Generator, height: float) -> Solids:
     rows = [
         (-half, WALL + deep, 0, half, WALL + deep + 0.1, height),
         (-half - 0.1, WALL, 0, -half, WALL + deep, height),
+        (half, WALL, 0, half + 0.1, WALL + deep, height),
     ]
-    rows.append((half, WALL, 0, half + 0.1, WALL + deep, height))
-    rail = rods(0.02, -half, WALL + deep - 0.06, 0.95, half, WALL + deep - 0.06, 0.95)
-    return Solids.join(*([boxes(rows), rail] if rng.random() < 0.4 else [boxes(rows)]))
+    parts = [boxes(rows)]
+    if rng.random() < 0.4:
+        parts.append(rods(0.02, -half, WALL + deep - 0.06, 0.95, half, WALL + deep - 0.06, 0.95))
+    return Solids.join(*parts)
 
 
 @dataclass(frozen=True)
