@@ -58,7 +58,7 @@ class DepthCamera:
         """Column and row of the optical axis, where pixel (0, 0) has its middle at (0, 0)."""
         return (self.width - 1) / 2, (self.height - 1) / 2
 
-    def rays(self, device: torch.device | str = "cpu") -> Tensor:
+    def rays(self, device: torch.device | str) -> Tensor:
         """Directions (height, width, 3) with z = 1, in the camera's frame."""
         u = (torch.arange(self.width, device=device) - self.centre[0]) / self.focal
         v = (torch.arange(self.height, device=device) - self.centre[1]) / self.focal
@@ -68,10 +68,11 @@ class DepthCamera:
     def depth(self, solids: Solids, T_world_camera: Tensor, generator: torch.Generator) -> Tensor:
         """Depth images (F, height, width) float32 in metres along z from poses (F, 4, 4); 0 where missing."""
         device = T_world_camera.device
-        F, rays = len(T_world_camera), self.rays(device)
+        rays = self.rays(device)
         length = rays.norm(dim=-1)
         directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
-        origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
+        tiles = len(directions) // len(T_world_camera)
+        origins = T_world_camera[:, :3, 3].repeat_interleave(tiles, 0)[:, None]
         hits = cast(solids, origins, directions, self.far * 1.3)
         relief = on_device(solids.relief, device)
         dull = uniform(generator, len(solids)) < self.dull
@@ -80,8 +81,8 @@ class DepthCamera:
         bump = relief[solid] * _waves(at, generator) / hits.cosine.clamp(min=0.35)
         missed = (hits.solid < 0) | dull[solid]
         distance = torch.where(missed, 0, hits.distance + bump)
-        z = self._image(distance, F) / length
-        return self._measured(z, self._image(hits.cosine, F), generator)
+        z = self._image(distance) / length
+        return self._measured(z, self._image(hits.cosine), generator)
 
     def points(self, depth: Tensor) -> Tensor:
         """Points (N, 3) in the camera's frame of a depth image (height, width), row by row, none missing."""
@@ -139,11 +140,11 @@ class DepthCamera:
         split = image.unflatten(1, (-1, rows)).unflatten(3, (-1, columns))  # F, a, rows, b, columns, 3
         return split.transpose(2, 3).reshape(-1, rows * columns, 3)
 
-    def _image(self, tiles: Tensor, F: int) -> Tensor:
+    def _image(self, tiles: Tensor) -> Tensor:
         """(F * tiles, rays per tile) -> (F, height, width)."""
         rows, columns = TILE
-        split = tiles.reshape(F, self.height // rows, self.width // columns, rows, columns)
-        return split.transpose(2, 3).reshape(F, self.height, self.width)
+        split = tiles.reshape(-1, self.height // rows, self.width // columns, rows, columns)
+        return split.transpose(2, 3).reshape(-1, self.height, self.width)
 
 
 def _waves(points: Tensor, generator: torch.Generator) -> Tensor:

@@ -27,7 +27,7 @@ def test_a_wall_is_where_it_is_within_a_step_of_disparity():
 
 
 def test_rays_span_the_field_of_view():
-    rays = DepthCamera().rays()
+    rays = DepthCamera().rays("cpu")
     edge = np.degrees(np.arctan(rays[0, :, 0].numpy()))
     assert rays.shape == (120, 160, 3)
     assert edge[-1] - edge[0] == pytest.approx(57, abs=0.5)
