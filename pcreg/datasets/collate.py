@@ -30,7 +30,7 @@ from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.termination import end_with_parent
 
-END = object()
+END = object()  # of batches
 MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pcreg.datasets.collate import TrainingBatch
+from pcreg.datasets.collate import END, TrainingBatch
 from pcreg.runtime.errors import InputError
-
-END = object()  # of the batches of an epoch
 
 
 def on_device(batches: Iterable[TrainingBatch | None], device: str) -> Iterator[TrainingBatch | None]:
