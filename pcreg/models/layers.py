@@ -9,6 +9,7 @@ from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.point_batch import RowGroups
+from pcreg.kernels.pyramid_config import KERNEL_SIZE
 from pcreg.kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF
@@ -18,7 +19,7 @@ ALIGNED_CHANNELS = 16
 class PointConv(nn.Module):
     """Convolution over triplets, without bias, in one group. weight (K, 1, C, M), K = kernel_size^3."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 3):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = KERNEL_SIZE):
         super().__init__()
         K, C, M = kernel_size**3, in_channels, out_channels
         self.weight = nn.Parameter(torch.randn(K, 1, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
