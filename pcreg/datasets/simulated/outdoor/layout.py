@@ -42,7 +42,7 @@ def uneven_ground(
     kerb: float = 0.0,
     slope: float = 0.0,
     rough: float = 0.0,
-    bank: tuple[float, float, float] = (1.0, 2.0, 0.0),
+    bank: tuple[float, float, float] = Ground.bank,
     hills: float = 0.2,
 ) -> Ground:
     def waves(n: int, height: float, length: tuple[float, float]) -> np.ndarray:
@@ -62,7 +62,7 @@ def uneven_ground(
     )
 
 
-def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = 45.0, **ground) -> Site:
+def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = Site.radius, **ground) -> Site:
     """A site without things, on `uneven_ground` with its roads."""
     return Site(rng, uneven_ground(rng, roads, **ground), roads, radius)
 
