@@ -36,7 +36,7 @@ class EveryBeam:
     """
 
     def __init__(self, dataset: PairDataset, step: int):
-        if not (step >= 1 and step == int(step)):
+        if not (step >= 1 and step % 1 == 0):
             raise InputError(f"data.beams={step:g}: give a whole number, 4 for every fourth beam")
         if not dataset.outdoor:
             raise InputError(

@@ -53,7 +53,7 @@ def test_clouds_without_enough_beams_are_refused():
     scans.scans["a"] = np.random.default_rng(0).normal(size=(5000, 3))
     with pytest.raises(InputError, match="a: no beams can be separated"):
         EveryBeam(scans, 4).cloud("beams:a")
-    for step in (0, 2.5):
+    for step in (0, 2.5, float("inf")):
         with pytest.raises(InputError, match=f"data.beams={step}: give a whole number"):
             EveryBeam(scans, step)
     scans.outdoor = False
