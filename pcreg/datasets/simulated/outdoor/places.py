@@ -57,8 +57,8 @@ def car_park(rng: np.random.Generator) -> Site:
         for side in (-1, 1):
             for make in kinds:
                 turn = rng.choice([-1, 1]) * np.pi / 2
-                row = road, side * (aisle + 2.6), 2.6, 45, 1 - full / len(kinds), 2, turn
-                site.beside(make, *row, jitter=0.15, stretch=0.06)
+                row = {"span": 45, "missing": 1 - full / len(kinds), "turn": turn}
+                site.beside(make, road, side * (aisle + 2.6), 2.6, **row, jitter=0.15, stretch=0.06)
         site.beside(vegetation.tree, road, aisle + 5.2, 13, span=45, missing=rng.uniform(0.2, 1), models=3)
         site.beside(street_furniture.lamp, road, -aisle - 5.2, 20, span=45, missing=0.2)
     rim = Road(y=1.5 * pitch + 3, half_width=0)

@@ -23,12 +23,8 @@ def hedge(rng: np.random.Generator, length: float) -> Things:
     height, depth = rng.uniform([0.7, 0.3], [2.2, 0.6])
     ends = np.linspace(-length / 2, length / 2, max(2, int(length / rng.uniform(0.7, 1.5))) + 1)
     n = len(ends) - 1
-    front, back, top = (
-        -depth * rng.uniform(0.8, 1, n),
-        depth * rng.uniform(0.8, 1, n),
-        rng.uniform(0.92, 1, n),
-    )
-    return Things.of(leaves=boxes(ends[:-1], front, -0.4, ends[1:], back, height * top))
+    front, back = -depth * rng.uniform(0.8, 1, n), depth * rng.uniform(0.8, 1, n)
+    return Things.of(leaves=boxes(ends[:-1], front, -0.4, ends[1:], back, height * rng.uniform(0.92, 1, n)))
 
 
 def _broadleaf(rng: np.random.Generator) -> Things:
