@@ -143,7 +143,7 @@ def record(
     rng, generator = random_of(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
     scene = indoor_scene(rng, None if house is None else np.random.default_rng([seed, house, HOUSE]))
-    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames, bend=bend)
+    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames, bend)
 
 
 def record_by_two(
@@ -157,7 +157,7 @@ def record_by_two(
     """
     rng, generator = random_of(seed, index, device)
     first, scene = _kinect(rng), indoor_scene(rng)
-    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8, bend=bend)]
+    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8, bend)]
     width, height = SIZES[int(rng.integers(len(SIZES)))]
     second = DepthCamera(
         width=width,
@@ -175,7 +175,7 @@ def record_by_two(
         voxel = rng.uniform(0.006, 0.01)
         fusion = Fusion(voxel, rng.uniform(*SPACINGS))
         frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
-        parts.append(_fragments(rng, generator, scene, second, count, frames, fusion, bend))
+        parts.append(_fragments(rng, generator, scene, second, count, frames, bend, fusion))
     return Recording.join(*parts)
 
 
@@ -210,8 +210,8 @@ def _fragments(
     camera: DepthCamera,
     count: int,
     frames: int,
+    bend: float,
     fusion: Fusion | None = None,
-    bend: float = 0.0,
 ) -> Recording:
     """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
     T_world_camera = camera_path(rng, scene, count, frames)
