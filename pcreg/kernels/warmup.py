@@ -30,7 +30,7 @@ def compile_ahead(
     geometry: PyramidConfig,
     device: torch.device,
     cores: int,
-    sizes: Sequence[Sequence[int]] = TYPICAL,
+    sizes: Sequence[Sequence[int]],
 ) -> "Compilation":
     """Begin to compile, in threads, the kernels of a registration by the network that `make` makes.
 
