@@ -156,8 +156,7 @@ def cast(
     rays of a group, all if not given. Runs where the rays are; memory is bounded.
     """
     device = directions.device
-    far = far if isinstance(far, Tensor) else torch.full((1,), far, device=device)
-    far = far.float().expand(len(directions))
+    far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(len(directions))
     T_unit_world = on_device(np.linalg.inv(solids.T_world_unit)[:, :3], device)
     shapes = on_device(solids.shape, device)
     group, solid, depth = _in_view(solids, origins, directions, far, present)
