@@ -73,7 +73,7 @@ class Triplets:
         n_cells: int,
         symmetric: Symmetry = Symmetry.NONE,
     ) -> "Triplets":
-        """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
+        """Sort i < n_out, j < n_in and k < n_cells (T,) int64, which are not checked, into triplets."""
         found = sort_triplets(*(each.cpu().numpy() for each in (i, j, k)), n_out, n_in, n_cells)
         arrays = (torch.from_numpy(each).to(k.device) for each in found)
         return Triplets(*arrays, n_out, n_in, symmetric)

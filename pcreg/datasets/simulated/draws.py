@@ -19,7 +19,7 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def by_share(shares: dict, place: float):
-    """The key of `shares` at `place`, from 0 to 1, on a line of which each key takes its share."""
+    """The key at `place`, from 0 to 1, of a line that the keys of `shares` divide by their shares."""
     ends = np.cumsum(list(shares.values()))
     return list(shares)[ends.searchsorted(place * ends[-1], side="right")]
 

@@ -32,7 +32,7 @@ BALLS = 24  # along a limb
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Recording `index`: scans of one object, or of a few on a table, from 10 to 16 viewpoints around it.
 
-    Scans of fewer than MIN_POINTS are left out.
+    Scans of fewer than MIN_POINTS are left out: a thin thing, such as a cord, may have none.
     """
     rng, generator = random_of(seed, index, device)
     on_table = rng.random() < TABLE_SHARE

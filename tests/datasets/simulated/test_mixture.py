@@ -69,3 +69,9 @@ def test_every_run_of_scenes_has_all_kinds_in_their_shares():
         assert all(abs(Counter(kinds)[kind] - 100 * share) < 5 for kind, share in SHARES.items())
     index = next(n for n in range(20) if kind_of(n) is single_objects)
     assert torch.equal(record(2, index).clouds[0], single_objects(2, index).clouds[0])
+
+
+def test_an_object_too_thin_for_any_scan_has_no_pairs():
+    cord = single_objects(1, 1)
+    assert not cord.clouds
+    assert len(ScenePairs.of(cord, 0.05, 0.1).pairs) == 0
