@@ -38,12 +38,12 @@ def load_pth(path: str | Path) -> np.ndarray:
     try:
         with _REGISTRATION, torch.serialization.safe_globals(_numpy_for_torch()):
             value = torch.load(path, map_location="cpu", weights_only=True)
+        if isinstance(value, torch.Tensor):
+            value = value.detach().numpy()  # which NumPy may not be able to hold
     except Exception as error:
         if named := re.search(r"(?:GLOBAL|function|class) ([\w.]+\.[\w.]+)", str(error)):
             raise _refused(path, named[1]) from error
         raise _unreadable(path, error) from error
-    if isinstance(value, torch.Tensor):
-        return value.detach().numpy()
     if not isinstance(value, np.ndarray):
         raise InputError(
             f"{path}: holds a {type(value).__name__}; save the points alone, as one (N, 3) array"

@@ -97,3 +97,5 @@ def test_damaged_and_foreign_pth_are_bad_input(tmp_path, zipped):
             load_pth(path)
     with pytest.raises(InputError, match="holds a dict; save the points alone"):
         load_pth(save({"pcd": POINTS}, path, zipped))
+    with pytest.raises(InputError, match=r"cannot be read .*BFloat16"):
+        load_pth(save(torch.from_numpy(POINTS).bfloat16(), path, zipped))
