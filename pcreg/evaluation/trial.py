@@ -72,18 +72,18 @@ def draws(
         start = process_time()
         found = match_all(source.features, target.features)
         seconds = process_time() - start
-    for seed in seeds:
-        if protocol.draw == "matches":
+        for seed in seeds:
             order = _order(seed, pair.name, len(found.rows))
             for samples in protocol.samples:
                 drawn = Matches(found.rows[order[:samples]])
                 yield samples, seed, _of_matches(source, target, drawn, protocol, seconds)
-        else:
-            named = (pair.source, source), (pair.target, target)
-            orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
-            for samples in protocol.samples:
-                rows = [order[:samples] for order in orders]
-                yield samples, seed, _of_points(source, target, rows, protocol)
+        return
+    named = (pair.source, source), (pair.target, target)
+    for seed in seeds:
+        orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
+        for samples in protocol.samples:
+            rows = [order[:samples] for order in orders]
+            yield samples, seed, _of_points(source, target, rows, protocol)
 
 
 def _order(seed: int, name: str, count: int) -> np.ndarray:
