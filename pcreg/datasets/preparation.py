@@ -86,10 +86,8 @@ class Preparation:
 
     def _downsample(self, clouds: Jagged, rng: np.random.Generator) -> Jagged:
         """One point per voxel of each cloud, as pcreg/geometry/voxel_grid.py, at most `maximum_points`."""
-        sampled, kept = clouds.take(_sampled(clouds, self.voxel)), []
-        if max(sampled.sizes) <= self.maximum_points:
-            return sampled
-        for cloud in sampled.split():
+        kept = []
+        for cloud in clouds.take(_sampled(clouds, self.voxel)).split():
             if len(cloud) > self.maximum_points:
                 rows = np.sort(rng.choice(len(cloud), self.maximum_points, replace=False))
                 cloud = cloud[torch.from_numpy(rows).to(cloud.device)]

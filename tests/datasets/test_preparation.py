@@ -5,7 +5,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches
 from pcreg.datasets.jagged import Jagged
-from pcreg.datasets.preparation import Downsampled, Preparation, scaled_clouds
+from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, scaled_clouds
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.errors import InputError
@@ -52,6 +52,15 @@ def test_training_joins_what_the_descriptor_joins():
         assert features.norm(dim=1).numpy() == pytest.approx(1)
         # Clouds divided by their scale fall into other last digits, and a few neighbours over an edge.
         assert np.isclose(features.numpy(), described, atol=1e-4).all(1).mean() > 0.9
+
+
+def test_of_a_large_cloud_some_points_are_kept():
+    cloud = torch.from_numpy(wavy_sheet(1500))
+    preparation = Preparation(VOXEL, Augmentation(rotate=False), 1.5 * VOXEL, maximum_points=100)
+    (sample,) = preparation([RawPair("pair", cloud, cloud[:50], np.eye(4))], np.random.default_rng(0))
+    assert len(sample.source) == 100
+    assert len(sample.target) == len(voxel_downsample(cloud[:50].numpy(), VOXEL))
+    assert set(map(tuple, sample.source.tolist())) < set(map(tuple, cloud.tolist()))
 
 
 @pytest.mark.parametrize("scales", [(1.4, 2.0), (1.0, 0.7), (), (1.0, float("inf"))])
