@@ -64,7 +64,7 @@ def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, 
 
 
 def mean(values: Sequence[float] | np.ndarray) -> float:
-    """Plain mean."""
+    """Mean, NaN of nothing."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 

@@ -74,7 +74,7 @@ class Protocol(Scoring):
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything but the pairs on which the figures of a run depend."""
+    """Everything on which the figures of a run depend, but its pairs."""
 
     benchmark: str
     protocol: Scoring

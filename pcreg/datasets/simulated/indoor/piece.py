@@ -31,7 +31,7 @@ def one_of(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 @dataclass(frozen=True)
 class Piece:
-    """`tops`: level rectangles (x0, y0, x1, y1, z) that can carry something."""
+    """Furniture, and its `tops`: level rectangles (x0, y0, x1, y1, z) that can carry something."""
 
     solids: Solids
     tops: Sequence[tuple[float, float, float, float, float]] = ()
