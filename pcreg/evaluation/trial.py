@@ -27,11 +27,7 @@ TAU_FACTORS = np.arange(1, 31) / 10  # of tau1, the thresholds of the curve of i
 
 
 def score(
-    files: Mapping[str, Path],
-    protocol: Protocol,
-    estimator: Estimator,
-    seeds: Sequence[int],
-    pair: Pair,
+    files: Mapping[str, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int], pair: Pair
 ) -> dict[str, Any]:
     """The record of a pair, from the files of descriptions by cloud; errors are None without a motion."""
     described = [read_described(files[name]) for name in (pair.source, pair.target)]
@@ -61,11 +57,7 @@ def fields_of(pair: Pair) -> dict[str, Any]:
 
 
 def draws(
-    pair: Pair,
-    source: Description,
-    target: Description,
-    protocol: Protocol,
-    seeds: Sequence[int],
+    pair: Pair, source: Description, target: Description, protocol: Protocol, seeds: Sequence[int]
 ) -> Iterator[tuple[int | None, int, Matched]]:
     """Samples, seed and matches of every trial; a smaller draw is part of a larger one of the same seed."""
     if protocol.draw == "matches":

@@ -17,12 +17,7 @@ HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
 MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
 
 
-def point_conv(
-    features: Tensor,
-    weight: Tensor,
-    triplets: Triplets,
-    epilogue: Epilogue = NOTHING,
-) -> Tensor:
+def point_conv(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """Sum W[k] x[j] over all triplets (i, j, k) into row i; differentiable in features and weight, once.
 
     Results and gradients repeat bit by bit. Autocast applies; torch.compile breaks its graph here. With

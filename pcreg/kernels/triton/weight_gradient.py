@@ -9,14 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton.blocks import (
-    add_product,
-    block,
-    parts_of,
-    power_of_two,
-    stages,
-    takes_parts,
-)
+from pcreg.kernels.triton.blocks import add_product, block, parts_of, power_of_two, stages, takes_parts
 from pcreg.kernels.triton.launch import aligned, launch
 
 MIN_RUN = 4096  # triplets
