@@ -110,7 +110,7 @@ class Mixture:
         self._own, self._replayed = own, replayed
         count = round(len(own.pairs) * share / (1 - share))
         times, rest = divmod(count, len(replayed.pairs))
-        drawn = times * replayed.pairs + (evenly(replayed.pairs, rest) if rest else [])
+        drawn = times * replayed.pairs + evenly(replayed.pairs, rest)
         self.pairs: list[Pair] = own.pairs + [
             replace(pair, source=REPLAYED + pair.source, target=REPLAYED + pair.target) for pair in drawn
         ]

@@ -60,9 +60,7 @@ class Augmentation:
             T = T.copy()
             T[:3, 3] = scale * T[:3, 3] + T[:3, :3] @ source - target
             moved.append(T)
-        if places.any():
-            points = points - clouds.of_points(places)
-        return Jagged(points, clouds.sizes), moved
+        return Jagged(points - clouds.of_points(places), clouds.sizes), moved
 
     def move(
         self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator

@@ -115,7 +115,7 @@ class Folder:
         pairs = self._with_overlap([(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed])
         kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
         if not kept:
-            best = max((pair.overlap for pair in pairs), default=0)
+            best = max(pair.overlap for pair in pairs)
             raise InputError(
                 f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
                 f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
