@@ -105,10 +105,10 @@ def overlaps(shared: np.ndarray) -> np.ndarray:
 
 
 def behind(points: Tensor) -> np.ndarray:
-    """A place (3,) behind the middle of a cloud (N, 3) that was seen from the origin, its radius away."""
+    """A place (3,) behind a cloud (N, 3) that was seen from the origin: twice as far as its far side."""
     middle = points.mean(0)
     radius = (points - middle).square().sum(1).mean().sqrt()
-    return (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
+    return 2 * (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
 
 
 @dataclass(eq=False)
@@ -176,7 +176,7 @@ class Recorded:
         for side, n in enumerate((source, target)):
             cloud, place = recording.clouds[n].double(), np.zeros(3)
             if is_behind := side < self.behind:
-                place = 2 * behind(cloud)
+                place = behind(cloud)
             names.append(f"scene-{index}/{n}" + ("-behind" if is_behind else ""))
             self._clouds[names[-1]] = cloud.cpu().numpy() - place
             moves.append(se3(np.eye(3), -place))
