@@ -20,6 +20,7 @@ from pcreg.runtime.errors import InputError
 
 MIN_ROW_BYTES = 6  # "0 0 0\n"
 MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
+DECIMALS = re.compile(r"0\d+")  # no whole number
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
@@ -81,6 +82,11 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
         columns = _named_in(file.read(start).decode("utf-8-sig", "replace"), len(cells)) or [0, 1, 2]
     sample = file.read(MAX_LINE_BYTES).decode("latin-1")
     separator, decimal_comma = _punctuation(sample, columns)
+    lines = sample.splitlines()[:-1] if separator == "," else []
+    if any(DECIMALS.fullmatch(cell) for line in lines for cell in _cells(line.split(","), columns)):
+        raise InputError(
+            f"{path}: has commas between its numbers and before their decimals; write semicolons between them"
+        )
     reading = {"ndmin": 2, "dtype": np.float64, "usecols": columns, "delimiter": separator}
 
     def rows(**more: Any) -> np.ndarray:

@@ -47,6 +47,11 @@ def test_commas_between_whole_numbers_stay_separators(tmp_path, text):
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, [[1, 2, 3], [4, 5, 6]])
 
 
+def test_commas_both_before_decimals_and_between_numbers_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,z\n1,50,-2,25,3,75\n1,05,2,25,3,75\n1,50,2,25,3,75\n")
+    assert "write semicolons between" in refusal(tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize("between", [" ", "\t", ",", ", ", ";", " ; "])
 @pytest.mark.parametrize(
     "head",
