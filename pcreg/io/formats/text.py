@@ -2,8 +2,8 @@
 
 Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
 before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
-columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. The text is in
-ASCII, UTF-8, or UTF-16 with its byte-order mark.
+columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. Numbers may
+stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
 """
 
 import codecs
@@ -38,12 +38,19 @@ def read_text(path: Path) -> np.ndarray:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a file behind its byte-order mark; UTF-16 is read whole, a byte per character."""
+    """Open a file behind its byte-order mark.
+
+    Read whole are UTF-16, of which a byte per character stays, and lines that end in carriage returns alone.
+    """
     file = path.open("rb")
     mark = file.read(3)
     if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         file.close()
         return io.BytesIO(path.read_bytes().decode("utf-16").encode("latin-1", "replace"))
+    file.seek(0)
+    if b"\r" in (start := file.read(MAX_LINE_BYTES)) and b"\n" not in start:
+        file.close()
+        file = io.BytesIO(path.read_bytes().replace(b"\r", b"\n"))
     file.seek(3 if mark == codecs.BOM_UTF8 else 0)
     return file
 
@@ -65,7 +72,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     first, columns = next_line(file), None
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
-    cells = re.split(r"[\s,;]+", first.rstrip(" ,;\t"))
+    cells = re.split(r"[\s,;]+", first.replace('"', "").rstrip(" ,;\t"))
     if first and not any(map(is_number, cells)):
         names = _names(first.lstrip("% "))
         if missing := [axis for axis in "xyz" if axis not in names]:
@@ -87,7 +94,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
         raise InputError(
             f"{path}: has commas between its numbers and before their decimals; write semicolons between them"
         )
-    reading = {"ndmin": 2, "dtype": np.float64, "usecols": columns, "delimiter": separator}
+    reading = {"ndmin": 2, "dtype": np.float64, "usecols": columns, "delimiter": separator, "quotechar": '"'}
 
     def rows(**more: Any) -> np.ndarray:
         file.seek(start)

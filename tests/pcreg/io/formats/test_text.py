@@ -85,6 +85,19 @@ def test_names_of_columns_with_blanks_and_units(tmp_path, head, between):
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, POINTS)
 
 
+@pytest.mark.parametrize("head", ["", '"x","y","z","i"\n'])
+def test_numbers_in_quotes(tmp_path, head):
+    rows = "".join(",".join(f'"{x}"' for x in (*row, 7)) + "\n" for row in POINTS)
+    (tmp_path / "a.csv").write_text(head + rows)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, POINTS)
+
+
+@pytest.mark.parametrize("head", ["", "x,y,z,i\n", "# old\n", f"{len(POINTS)}\n"])
+def test_lines_that_end_in_carriage_returns_alone(tmp_path, head):
+    (tmp_path / "a.csv").write_bytes(lines(",", head=head).replace("\n", "\r").encode())
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, POINTS)
+
+
 def test_text_takes_little_memory(tmp_path):
     path = tmp_path / "a.xyz"
     path.write_text("x,y,z\n" + "0,0,0\n" * 200_000)
