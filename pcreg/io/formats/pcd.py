@@ -61,6 +61,8 @@ def _header(file: BinaryIO) -> dict[str, list[str]]:
             break
         key, *values = line.decode("latin-1").split() or [""]
         header[key] = values
+    if header.get("WIDTH") and header.get("HEIGHT"):
+        header.setdefault("POINTS", [str(int(header["WIDTH"][0]) * int(header["HEIGHT"][0]))])
     for key in ("FIELDS", "SIZE", "TYPE", "POINTS", "DATA"):
         if not header.get(key):
             raise ValueError(f"its header has no {key} line")

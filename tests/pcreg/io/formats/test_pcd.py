@@ -32,6 +32,12 @@ def test_a_pcd_says_where_its_sensor_stood(tmp_path, line, place):
     assert found is None if place is None else found.tolist() == place
 
 
+def test_a_pcd_may_give_width_and_height_alone(tmp_path):
+    header = "FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 1\nHEIGHT 2\nDATA ascii\n1 2 3\n4 5 6\n"
+    (tmp_path / "a.pcd").write_text(header)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, [[1, 2, 3], [4, 5, 6]])
+
+
 @pytest.mark.parametrize("words", ["1 2 3", "1 2 3 1 0 0 nan", "a b c d e f g"])
 def test_a_damaged_viewpoint_is_refused(tmp_path, words):
     header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nVIEWPOINT {words}\nPOINTS 1\nDATA ascii\n1 2 3\n"
