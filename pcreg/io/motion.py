@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,9 @@ def read_poses(path: Path) -> np.ndarray:
     """
     usual = "a line is 12 numbers (KITTI) or `time tx ty tz qx qy qz qw` (TUM)"
     with refusing(f"{path}: cannot be read as poses ({{error}}); {usual}", OSError, ValueError, IndexError):
-        lines = np.loadtxt(path, ndmin=2, encoding="utf-8-sig")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file without numbers, which is refused
+            lines = np.loadtxt(path, ndmin=2, encoding="utf-8-sig")
         if lines.size == 0:
             raise ValueError("no line with numbers")
         if lines.shape[1] not in (8, 12):

@@ -133,12 +133,14 @@ def test_bad_pair_lines_are_named(scans, line, complaint):
         ("1 2 3\n" * COUNT, "3 numbers in a line"),
         ("1 2 3\n4 5\n", "cannot be read as poses"),
         ("one two\n", "cannot be read as poses"),
+        ("# none\n", "no line with numbers"),
         (kitti_lines() + "\n" + "1 " * 12, "pose 13: not a rotation"),
         ("0 1 2 3 0 0 0 0\n", "a quaternion whose length is not 1"),
         ("0 1 2 3 0 0 0 5\n", "a quaternion whose length is not 1"),
         ("5 1 2 3 0 0 0 1\n4 1 2 3 0 0 0 1\n", "its times fall"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_bad_poses_are_named(scans, lines, complaint):
     (scans / "poses.txt").write_text(lines)
     with pytest.raises(InputError, match=rf"poses.txt: .*{complaint}"):
