@@ -143,7 +143,7 @@ def files_of(named: Sequence[str], known: Sequence[str] = (), least: int = 2) ->
     for path, each in sorted(new.items(), key=lambda item: natural(item[1])):
         found.setdefault(path, each)
     if len(found) < least:
-        raise InputError(f"{' '.join(named)}: {len(found)} files match; name {least} or more")
+        raise InputError(f"{' '.join(named)}: too few files match; name {least} or more")
     return list(found.values())
 
 

@@ -93,8 +93,8 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch, ca
     ("arguments", "sentence"),
     [
         (["nowhere/*.ply"], "nowhere/*.ply: no such file, and no file matches; check the path"),
-        (["{x}"], "{x}: 1 files match; name 2 or more"),
-        (["{x}", "{x}"], "{x} {x}: 1 files match; name 2 or more"),
+        (["{x}"], "{x}: too few files match; name 2 or more"),
+        (["{x}", "{x}"], "{x} {x}: too few files match; name 2 or more"),
         (["{x}", "{folder}"], "{folder}: is a folder; name its files, as in '{folder}/*.ply'"),
         (["{x}", "--out", "{x}"], "{x}: --out is a file; name a folder"),
         (["{x}", "--voxel", "-1"], "voxel -1.0 is not a size; use a positive number of metres"),
