@@ -78,6 +78,9 @@ def add_options(
 
 
 def folder(text: str) -> Path:
+    """A value of --out, or another folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("names no folder; a dot is the one where you are")
     return Path(os.path.expanduser(text))
 
 

@@ -21,6 +21,7 @@ def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
         (["c"], "usage"),
         (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
         (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
+        (["--out", ""], "argument --out: names no folder; a dot is the one where you are"),
     ],
 )
 def test_a_misspelt_command_is_status_two(arguments, words, capsys):
