@@ -125,7 +125,7 @@ def run(
             for pair, record in progress(registered, "register", len(todo)):
                 records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
     records.order([name_of(pair) for pair in pairs])
-    chosen = [records.by_pair[name_of(pair)] for pair in pairs]
+    chosen = [records.by_pair[name_of(pair)] | {"source": pair[0], "target": pair[1]} for pair in pairs]
     _write_table(folder / "table.csv", chosen)
     return chosen
 
@@ -207,7 +207,8 @@ def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair])
 
 
 def name_of(pair: Pair) -> str:
-    return " -> ".join(pair)
+    """The name of a pair on record, the same from any working folder."""
+    return " -> ".join(os.path.abspath(expanduser(path)) for path in pair)
 
 
 def stamp_of(pair: Pair) -> list[int]:
