@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
-from pcreg.mapping.map import COLORED, GRAPH, VIEWED, Map
+from pcreg.mapping.map import FILES, GRAPH, Map
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import locked
@@ -112,7 +112,11 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
         _check_frame(folder, scans := scans_of(folder))
         known += scans
     paths = files_of([name for name in options.scans if Path(name) not in maps], known)
-    shared.refuse_to_overwrite(paths, options.out / COLORED, options.out / VIEWED)
+    written = [options.out / name for name in FILES]
+    if _is_map(options.out):  # a pattern may match its own files
+        own = set(map(os.path.realpath, written))
+        paths = [each for each in paths if each in options.scans or os.path.realpath(each) not in own]
+    shared.refuse_to_overwrite(paths, *written)
     _check_scans_there(options.out, paths)
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):

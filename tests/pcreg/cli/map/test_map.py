@@ -42,6 +42,13 @@ def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
     assert "holds the map of other scans" in capsys.readouterr().err
 
 
+def test_a_map_among_its_scans_is_continued(scans, capsys):
+    command = [str(scans / "*.ply"), "--out", str(scans), "--no-picture", *FAST]
+    assert [main(command), main(command)] == [0, 0]
+    assert "map.ply" not in capsys.readouterr().out.partition("written")[0]
+    assert len(json.loads((scans / "graph.json").read_text())["scans"]) == 2
+
+
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
     names = [*map(str, scans.glob("*.ply")), str(tmp_path / "x.ply")]
     out = tmp_path / "out"
