@@ -116,7 +116,9 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     if _is_map(options.out):  # a pattern may match its own files
         own = set(map(os.path.realpath, written))
         paths = [each for each in paths if each in options.scans or os.path.realpath(each) not in own]
-    shared.refuse_to_overwrite(paths, *written)
+        shared.refuse_to_overwrite(paths, *written)
+    else:
+        shared.refuse_to_overwrite(filter(os.path.exists, written), *written)
     _check_scans_there(options.out, paths)
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):

@@ -49,6 +49,13 @@ def test_a_map_among_its_scans_is_continued(scans, capsys):
     assert len(json.loads((scans / "graph.json").read_text())["scans"]) == 2
 
 
+def test_a_map_overwrites_no_poses_of_others(scans, capsys):
+    (scans / "poses.txt").write_text("0 0 0 0 0 0 0 1\n")
+    assert main([str(scans / "*.ply"), "--out", str(scans), *FAST]) == 2
+    assert "poses.txt: would be overwritten; name another folder" in capsys.readouterr().err
+    assert len(list(scans.iterdir())) == 3
+
+
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
     names = [*map(str, scans.glob("*.ply")), str(tmp_path / "x.ply")]
     out = tmp_path / "out"
