@@ -161,7 +161,7 @@ def run(
             ) from error
         return 0
 
-    return exit_status.status(go, with_traceback=flags.traceback)
+    return exit_status.status(go, with_traceback=flags.traceback, own=own)
 
 
 def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "") -> None:

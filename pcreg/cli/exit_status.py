@@ -10,10 +10,12 @@
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, TextIO
 
 from pcreg.runtime.errors import InputError
@@ -26,8 +28,11 @@ from pcreg.runtime.termination import termination
 MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.batch", "pcreg.training")
 
 
-def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
-    """Run the command and return its exit status; `with_traceback` prints that of a fault too."""
+def status(command: Callable[[], int], *, with_traceback: bool = False, own: Path | None = None) -> int:
+    """Run the command and return its exit status; `with_traceback` prints that of a fault too.
+
+    Faults of modules in the folder `own` are their author's.
+    """
     if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
         sys.stdout, sys.stderr = tolerant(sys.stdout), tolerant(sys.stderr)
     try:
@@ -55,6 +60,8 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
             return _refused(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
         if with_traceback:
             traceback.print_exc()
+        if own and (places := _places(error, own)):
+            return _refused(f"{places[-1]}: raised {_first_line(error)}; mend it there")
         more = "" if with_traceback else " and what it prints with --traceback"
         remedy = f"please report it to the maintainers with this command{more}"
         return _refused(f"a fault of the program ({_first_line(error)}); {remedy}", 70)
@@ -93,6 +100,13 @@ def _refused(sentence: object, status: int = 2) -> int:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _places(error: Exception, folder: Path) -> list[str]:
+    """Lines of modules in the folder that the traceback of the error names, also that in a worker."""
+    text = "".join(traceback.format_exception(error))
+    lines = re.findall(rf'"({re.escape(str(folder.absolute()))}[\\/].*)", line (\d+)', text)
+    return [f"{file}, line {number}" for file, number in lines]
 
 
 @contextmanager

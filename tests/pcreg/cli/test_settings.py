@@ -1,5 +1,6 @@
 """Settings of the verbs: each has a type and a comment, and what does not fit is refused in words."""
 
+import importlib
 import os
 import sys
 
@@ -160,6 +161,8 @@ root: ???  # the folder
 """
 CLASS = """class Mine:
     def __init__(self, root: str, voxel: float = 0.1): ...
+    def fail(cfg):
+        raise LookupError("of mine")
 """
 
 
@@ -170,9 +173,9 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     (tmp_path / "data" / "lost.yaml").write_text(MINE.format(module="nowhere"))
     (tmp_path / "of_this_test.py").write_text(CLASS)
 
-    def run(*words: str) -> int:
+    def run(*words: str, command=lambda cfg: found.append(cfg)) -> int:
         own = ["--config-dir", str(tmp_path), *words]
-        return config.run("evaluate", found.append, own, program="pcreg evaluate")
+        return config.run("evaluate", command, own, program="pcreg evaluate")
 
     found = []
     assert run("data=mine", "data.root=x", "+data.voxel=1") == 0
@@ -187,3 +190,6 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     ):
         assert run(*words) == 2
         assert sentence in capsys.readouterr().err
+    fail = importlib.import_module("of_this_test").Mine.fail
+    assert run("data=mine", "data.root=x", "+data.voxel=1", command=fail) == 2
+    assert "of_this_test.py, line 4: raised LookupError: of mine; mend it" in capsys.readouterr().err
