@@ -131,4 +131,11 @@ def _call(folder: str, path: Path, item: Any) -> Any:
     with refusing(f"{folder}: a worker does not see this folder; work in a shared one", OSError):
         os.chdir(folder)  # a worker of a cluster may have several callers by turns
     function, shared = _work(path)
-    return function(*shared, item)
+    try:
+        return function(*shared, item)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # the caller could not load it, and would believe that the worker died
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise

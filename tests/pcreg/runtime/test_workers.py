@@ -68,6 +68,22 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
             list(map_unordered(worker, misbehave, (), ["refuse"]))
 
 
+class Own(Exception):
+    """Cannot be loaded from its pickle: that has one argument."""
+
+    def __init__(self, code, words):
+        super().__init__(f"{code}: {words}")
+
+
+def raise_own(item):
+    raise Own(item, "no such sensor")
+
+
+def test_an_exception_that_cannot_be_pickled_is_told():
+    with executor_of(1) as worker, pytest.raises(RuntimeError, match=r"^Own: 7: no such sensor$"):
+        list(map_unordered(worker, raise_own, (), [7]))
+
+
 def test_a_worker_that_is_gone_is_explained():
     with pytest.raises(InputError, match=r"ended unexpectedly.*workers=1"), executor_of(1) as worker:
         list(map_unordered(worker, misbehave, (), ["die"]))
