@@ -41,6 +41,7 @@ TYPES = {
     },
     "train": {
         **{"name": str, "weights": str | None, "scales": list[float]},
+        "out": Annotated[str, pydantic.Field(min_length=1)],
         "precision": Literal["float32", "bfloat16"],
         "positive_radius": pydantic.PositiveFloat,
         **dict.fromkeys(("interpolation", "ema"), Annotated[float, pydantic.Field(ge=0, lt=1)]),

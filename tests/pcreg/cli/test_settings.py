@@ -108,6 +108,11 @@ def test_the_type_of_a_setting_that_is_taken_from_another_is_that_of_the_other()
         compose_config("train", [*given, "validate.pairs=abc"])
 
 
+def test_a_training_has_a_folder():
+    with pytest.raises(InputError, match=r"^out=: String should have at least 1 character"):
+        compose_config("train", ["experiment=overfit", "data.root=x", "out="])
+
+
 def test_a_parameter_that_the_configuration_does_not_name_may_be_added():
     cfg = compose_config("train", ["experiment=folder", "data.root=x", "+optimizer.nesterov=true"])
     assert cfg.optimizer.nesterov is True
