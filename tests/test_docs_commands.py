@@ -73,7 +73,7 @@ def test_every_verb_for_scans_is_in_them():
 
 
 def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
-    """Without the replayed streets, which are simulated for minutes, and with few steps of training."""
+    """Without the replayed streets, which are simulated for minutes."""
     for name, count in (("scans", 8), ("more_scans", 3)):
         poses = [street_pose(4 * n - 14) for n in range(count)]
         for n, pose in enumerate(poses):
@@ -86,6 +86,5 @@ def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
     found = block.findall(OWN_DATA.read_text().replace("\\\n", " "))
     guide = [shlex.split(each) for each in found if "replay" not in each]
     assert [words[0] for words in guide] == ["evaluate", "train", "evaluate", "register"]
-    guide[1].append("batches.limit=40")
     for words in guide:
         run(environment / "bin/pcreg", *words, cwd=tmp_path)

@@ -84,13 +84,12 @@ def test_register(run, pair):
 
 
 def test_every_way_is_held_against_the_truth(run, pair):
-    ways = ["gravity", "nearer", "scale", "open3d"]
+    ways = ["gravity", "nearer", "open3d"]
     assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0
     rows = result("pairs.json")
     assert [row["way"] for row in rows] == ways
-    assert [row["strict"] for row in rows[:3]] == ["1"] * 3
-    assert all(float(row["RTE m"]) < 0.1 for row in rows[:3])
-    assert float(rows[2]["scale off by, %"]) < 2
+    assert [row["strict"] for row in rows[:2]] == ["1"] * 2
+    assert all(float(row["RTE m"]) < 0.1 for row in rows[:2])
 
 
 def test_tables_of_runs_have_a_row_per_way_to_average(run, pair):
