@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pcreg.cli import exit_status
 from pcreg.io.cloud import MAX_COLUMNS
@@ -22,10 +22,17 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that refuses a command line in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}; --help shows all options\n")
+
+
 def parser_of(program: str, description: str, **settings: Any) -> argparse.ArgumentParser:
     """A parser that prints the description as it is."""
     formatter = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(program, description=description, formatter_class=formatter, **settings)
+    return _Parser(program, description=description, formatter_class=formatter, **settings)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -63,4 +63,4 @@ def test_three_files_are_needed_and_no_list(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
-    assert "usage: pcreg verify" in capsys.readouterr().err
+    assert "--help shows all options" in capsys.readouterr().err

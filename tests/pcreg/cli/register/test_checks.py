@@ -16,9 +16,9 @@ def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--voxel", "x"], "usage"),
-        (["--units", "mile"], "usage"),
-        (["c"], "usage"),
+        (["--voxel", "x"], "argument --voxel: invalid float value: 'x'; --help shows all options"),
+        (["--units", "mile"], "argument --units: invalid choice: 'mile'"),
+        (["c"], "unrecognized arguments: c; --help"),
         (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
         (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
         (["--out", ""], "argument --out: names no folder; a dot is the one where you are"),
@@ -28,7 +28,10 @@ def test_a_misspelt_command_is_status_two(arguments, words, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["a.ply", "b.ply", *arguments])
     assert caught.value.code == 2
-    assert words in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert words in error
 
 
 @pytest.mark.parametrize(
