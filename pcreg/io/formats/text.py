@@ -40,7 +40,8 @@ def read_text(path: Path) -> np.ndarray:
 def open_text(path: Path) -> BinaryIO:
     """Open a file behind its byte-order mark.
 
-    Read whole are UTF-16, of which a byte per character stays, and lines that end in carriage returns alone.
+    UTF-16, which becomes a byte per character, and text whose lines end in carriage returns alone are read
+    whole.
     """
     file = path.open("rb")
     mark = file.read(3)

@@ -209,7 +209,7 @@ def _largest_piece(cells: np.ndarray) -> float:
     if len(cells) == 0:
         return 0.0
     counts = np.bincount(cells, minlength=ROWS * COLUMNS).reshape(ROWS, COLUMNS)
-    # The last column meets the first one: begin at a column without points, which cuts no part in two
+    # The last column meets the first one: begin at an empty column, if there is one, to cut no piece in two
     counts = np.roll(counts, -counts.any(0).argmin(), axis=1)
     parts, _ = label(counts > 0, structure=np.ones((3, 3)))
     return float(np.bincount(parts.ravel(), counts.ravel())[1:].max())
