@@ -1,8 +1,6 @@
 """`pcreg` and its verbs."""
 
 import re
-import subprocess
-import sys
 from importlib.metadata import version
 
 import pytest
@@ -46,10 +44,3 @@ def test_help_of_a_verb_names_the_command_that_was_typed(verb, capsys):
     captured = capsys.readouterr()
     assert (status or 0, captured.err) == (0, "")
     assert captured.out.startswith(f"usage: pcreg {verb} [")
-
-
-def test_it_is_a_module_too(tmp_path):
-    command = [sys.executable, "-m", "pcreg", "register", "a.ply"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    sentence = "two files are needed, SOURCE TARGET; --help shows all options"
-    assert (done.returncode, done.stderr) == (2, f"error: {sentence}\n")

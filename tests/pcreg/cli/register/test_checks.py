@@ -8,11 +8,6 @@ from tests.pcreg.cli.register.commands import refusal
 pytestmark = pytest.mark.usefixtures("in_process")
 
 
-def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
-    refusal(capsys, "nowhere.ply", "nowhere.ply", "--out", tmp_path / "new" / "folder")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -61,7 +56,6 @@ def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--gravity", "0,0,0"], "gravity 0, 0, 0 is not a direction"),
         (["--gravity", "z", "--gravity", "z", "--gravity", "z"], "is not a direction"),
         (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: no such file"),
         (["--within", "1", "10"], "near and within go together"),

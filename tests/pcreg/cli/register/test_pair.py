@@ -47,8 +47,9 @@ def test_a_broken_file_is_refused_by_name_and_nothing_is_written(scans, tmp_path
     (tmp_path / "truncated.npy").write_bytes(scans[0].read_bytes()[:-500])
     np.save(tmp_path / "equal.npy", np.ones((500, 3)))
     for name in ("truncated.npy", "equal.npy"):
-        assert name in refusal(capsys, tmp_path / name, scans[1], *FAST, "--out", tmp_path / "out")
-        assert not (tmp_path / "out").exists()
+        out = tmp_path / "new" / "folder"  # is not made before there is a result
+        assert name in refusal(capsys, tmp_path / name, scans[1], *FAST, "--out", out)
+        assert not out.parent.exists()
 
 
 def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
