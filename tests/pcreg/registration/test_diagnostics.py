@@ -1,14 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.features.fcgf import FCGF
-from pcreg.features.fpfh import FPFH
-from pcreg.io.cloud import Cloud
-from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.clouds.preprocess import MIRROR
 from pcreg.registration.strategy import diagnostics
-from pcreg.registration.strategy.fallback import mirror_confidence
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from tests.pcreg.evidences import described
 
 RNG = np.random.default_rng(0)
@@ -44,15 +37,3 @@ def test_clouds_as_large_as_a_town_may_be_in_millimetres():
     assert diagnostics.doubtful_units(3000 * BOX.surface, 2000 * BOX.surface)
     assert not diagnostics.doubtful_units(3000 * BOX.surface, BOX.surface)
     assert not diagnostics.doubtful_units(BOX.surface, BOX.surface)
-
-
-@pytest.mark.parametrize("descriptor", [FCGF.load(voxel=0.06), FPFH(0.06)], ids=lambda each: each.name)
-def test_a_mirrored_source_is_found_out(room, descriptor):
-    """Of descriptors that see no difference the features serve again, of others they are computed anew."""
-    scale = SingleScaleRegistrar(descriptor)
-    for mirror, found in ((MIRROR, True), (1.0, False)):
-        source = PreparedCloud(Cloud(room.source * mirror), "sensor").at(scale.descriptor)
-        target = PreparedCloud(Cloud(room.target), "sensor").at(scale.descriptor)
-        confidence = mirror_confidence(scale, source, target, seed=0)
-        assert (confidence > 0.8) is found
-        assert (confidence < 0.2) is not found

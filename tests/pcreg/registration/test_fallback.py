@@ -65,6 +65,11 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
         assert any("mirrored" in note for note in found.notes) is noted
 
 
+def test_clouds_that_fit_do_not_fit_mirrored(pair):
+    a, b = (cloud.at(SCALE.descriptor) for cloud in pair)
+    assert fallback.mirror_confidence(SCALE, a, b, seed=0) < 0.2
+
+
 @pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
 def test_the_likelier_answer_counts_of_one_and_two_samples(pair, monkeypatch, once, twice, counts):
     """None is asked for of two samples where the first is very unlikely."""
