@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import enlargement, inverse, scale_of, se3, transform
+from pcreg.geometry.se3 import scale_of, se3, transform
 from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -22,7 +22,7 @@ def test_motion_and_scale_are_found_whatever_the_unit(registrar, number, scale, 
     source = cropped(room.source, axis, share) / scale
     found = registrar.register(source, cropped(room.target, 0, 0.1), scale=True)
     assert found.registered
-    assert found.scale == pytest.approx(scale, rel=0.02)
+    assert found.scale == pytest.approx(scale, rel=0.01)
     assert scale_of(found.T_target_source) == pytest.approx(found.scale)
     truth = transform(room.T_target_source, room.source)
     assert np.linalg.norm(found.transform(room.source / scale) - truth, axis=1).mean() < 0.06
@@ -66,19 +66,6 @@ def test_a_scale_is_found_between_two_clouds_alone(registrar, room):
     for refused in ({"target": target}, {"target": room.target, "prior": near}):
         with pytest.raises(InputError, match="scale=True is for two clouds"):
             registrar.register(room.source, scale=True, **refused)
-
-
-@pytest.mark.parametrize("factor", [0.95, 1.04])
-def test_surfaces_refine_a_scale(registrar, room, factor):
-    source, target = (registrar.prepare(points) for points in (room.source, room.target))
-    a, b = (cloud.at(registrar.at(0.05).descriptor) for cloud in (source, target))
-    truth = target.frame.T_local_given @ room.T_target_source @ source.frame.T_given_local
-    middle = se3(np.eye(3), a.surface.mean(0))
-    start = truth @ middle @ enlargement(factor) @ inverse(middle)
-    found = refine_similarity(a.surface, b.surface, b.normals, start, 0.05)
-    assert scale_of(found) == pytest.approx(1, abs=0.005)
-    moved, right = (transform(T, a.surface) for T in (found, truth))
-    assert np.linalg.norm(moved - right, axis=1).mean() < 0.015
 
 
 def test_surfaces_that_do_not_touch_keep_the_start():
