@@ -17,29 +17,19 @@ def rows(matrix) -> str:
     return "\n".join(" ".join(f"{value:.9f}" for value in row) for row in matrix)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        rows(T),
-        rows(T[:3]),
-        "# from ICP\n" + rows(T).replace(" ", ", "),
-        pasteable(T),
-        f"registered, confidence 0.99: 3 inliers\n\nT_target_source =\n{pasteable(T)}\n\na.ply: 7 points",
-        "\ufeff" + rows(T),
-        json.dumps({"registered": True, "T_target_source": T.tolist()}),
-        " ".join(rows(T[:3]).split()),
-    ],
-    ids=[
-        "four lines",
-        "three lines",
-        "commas and a comment",
-        "as printed",
-        "all that is printed",
-        "mark",
-        "result.json",
-        "one line of KITTI",
-    ],
-)
+MAY_HOLD = {
+    "four lines": rows(T),
+    "three lines": rows(T[:3]),
+    "commas and a comment": "# from ICP\n" + rows(T).replace(" ", ", "),
+    "as printed": pasteable(T),
+    "all that is printed": f"registered: 3 inliers\n\nT_target_source =\n{pasteable(T)}\n\na.ply: 7 points",
+    "mark": "\ufeff" + rows(T),
+    "result.json": json.dumps({"registered": True, "T_target_source": T.tolist()}),
+    "one line of KITTI": " ".join(rows(T[:3]).split()),
+}
+
+
+@pytest.mark.parametrize("text", MAY_HOLD.values(), ids=MAY_HOLD)
 def test_what_a_file_may_hold(text, tmp_path):
     (tmp_path / "T.txt").write_text(text)
     np.testing.assert_allclose(read_motion(tmp_path / "T.txt"), T, atol=1e-8)

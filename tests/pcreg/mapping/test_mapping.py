@@ -10,7 +10,7 @@ import torch
 
 import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.io.cloud import read_cloud, write_ply
+from pcreg.io.cloud import write_ply
 from pcreg.mapping import growing_map, mapping
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
@@ -72,20 +72,6 @@ def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
     for edge in found.edges:
         assert edge.used == (not edge.unused_because)
         assert not edge.used or found.number[edge.source] == found.number[edge.target]
-
-
-def test_arrays_their_folder_and_what_is_no_list(places, tmp_path):
-    """A viewpoint in numbers holds for all; a half-written array is written again."""
-    folder, _ = places
-    arrays = [read_cloud(folder / f"{name}.ply").points for name in "ac"]
-    (tmp_path / "scans").mkdir()
-    (tmp_path / "scans" / "cloud_0.npy").write_bytes(b"half")
-    settings = {"voxel": np.float32(VOXEL), "seed": np.int64(1), "folder": tmp_path, "viewpoint": (0, 0, 0)}
-    assert pcreg.register_all(arrays, **settings).is_whole
-    with pytest.raises(InputError, match="is one cloud; pass a list"):
-        pcreg.register_all(str(folder / "a.ply"))
-    with pytest.raises(InputError, match="workers=-1: give a number"):
-        pcreg.register_all(arrays, workers=-1)
 
 
 def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_path, monkeypatch):
@@ -169,15 +155,24 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
     assert [cloud.viewpoint_known for cloud in stated] == [True, False]
 
 
-def test_arrays_are_mapped_as_files_are():
-    room = stored_room(0)
-    found = pcreg.register_all([room.target[::2], room.target[1::2], np.empty((0, 3))], voxel=VOXEL)
+def test_arrays_are_mapped_as_files_are(tmp_path):
+    """A viewpoint in numbers holds for all; a half-written array is written again."""
+    points = stored_room(0).target
+    clouds = [points[::2], points[1::2], np.empty((0, 3))]
+    found = pcreg.register_all(clouds, voxel=VOXEL)
     assert repr(found) == "<Map of 3 scans: 2 in map 1, 0 alone, 1 unusable>"
     assert found.names == ("cloud 0", "cloud 1", "cloud 2")
     assert found.errors[2].startswith("cloud 2: ")
     assert translation_error(found.T_map_scan[1], np.eye(4)) < 0.02
-    points = room.target[:5]
     np.testing.assert_array_equal(found.transform(0, points), points)
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "cloud_0.npy").write_bytes(b"half")
+    settings = {"voxel": np.float32(VOXEL), "seed": np.int64(1), "folder": tmp_path, "viewpoint": (0, 0, 0)}
+    assert pcreg.register_all(clouds, **settings).number.tolist() == [1, 1, 0]
+    with pytest.raises(InputError, match="is one cloud; pass a list"):
+        pcreg.register_all("a.ply")
+    with pytest.raises(InputError, match="workers=-1: give a number"):
+        pcreg.register_all([points, points], workers=-1)
 
 
 def test_scans_that_are_too_large_for_metres_are_noted(caplog):
