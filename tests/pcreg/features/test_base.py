@@ -32,9 +32,10 @@ def test_features_do_not_change_when_the_sensor_is_turned():
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_clouds_of_hardly_any_points(n):
     points = np.array([[0, 0, 1], [0.5, 0, 1], [0, 0.5, 1]])[:n]
-    described = FPFH().describe(points)
-    assert described.points.shape == (n, 3)
-    assert described.features.shape == (n, 33)
+    for descriptor, length in ((FPFH(), 33), (FCGF(ResUNet(Architecture(0.1)), scales=[1]), 32)):
+        described = descriptor.describe(points)
+        assert described.points.shape == (n, 3)
+        assert described.features.shape == (n, length)
 
 
 @pytest.mark.parametrize("viewpoints", [None, np.tile([0.5, 0.0, 0.0], (900, 1))])
@@ -69,12 +70,6 @@ def test_rows_that_are_no_points_are_refused_and_float32_is_taken():
     for voxel in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(InputError, match="give metres, more than zero"):
             FPFH(voxel)
-
-
-def test_an_empty_cloud_has_an_empty_description():
-    described = FCGF(ResUNet(Architecture(voxel=0.1))).describe(np.empty((0, 3)))
-    assert described.points.shape == (0, 3)
-    assert len(described.features) == 0
 
 
 def test_scales_are_described_side_by_side():

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from pcreg.features import fcgf, pretrained
+from pcreg.features import pretrained
 from pcreg.features.fcgf import FCGF
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
@@ -17,12 +17,6 @@ def test_the_file_is_the_one_that_its_card_describes():
     assert learned.voxel == pretrained.ROOM_VOXEL
     assert hashlib.sha256(path.read_bytes()).hexdigest() in card.read_text()
     assert learned.network.fingerprint in card.read_text()
-
-
-def test_missing_weights_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(fcgf, "WEIGHTS", tmp_path / "fcgf.safetensors")
-    with pytest.raises(InputError, match=r"fcgf.safetensors: no such file of weights"):
-        FCGF.load()
 
 
 def test_a_network_knows_no_unit_of_length():

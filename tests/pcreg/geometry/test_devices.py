@@ -6,7 +6,7 @@ import pytest
 from pcreg.arrays import to_host
 from pcreg.geometry import se3
 from pcreg.geometry.normals import least_spread, normals_of, planar_fraction, scatter_matrices, towards
-from pcreg.geometry.viewpoint import View, estimated_viewpoint
+from pcreg.geometry.viewpoint import estimated_viewpoint
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, extent
 from pcreg.io.cloud import Cloud
@@ -77,13 +77,6 @@ def test_normals_and_how_planar_a_surface_is():
     here, there = (to_host(towards(viewpoint, each, normals_of(each, 0.2)[0])) for (each,) in on_both(points))
     np.testing.assert_allclose(there, here, atol=1e-6)
     assert len({planar_fraction(normals_of(each, 0.3)[1]) for (each,) in on_both(points)}) == 1
-
-
-def test_the_same_points_are_hidden(rng):
-    surface = wavy_sheet(900)
-    places = np.concatenate([surface[:3] + 0.5, rng.normal(scale=3, size=(20, 3))])
-    views = [View(*each, 0.1).of_points(500) for each in on_both(surface, np.roll(surface, 1, 0))]
-    np.testing.assert_allclose(*(view.hidden(places) for view in views), atol=1e-12)
 
 
 def test_viewpoints_are_estimated_alike(rng):

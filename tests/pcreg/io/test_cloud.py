@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import natural, read_cloud
-from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, ascii_ply, pcd, write
+from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, write
 
 
 @ALL
@@ -35,14 +35,6 @@ def test_map_coordinates_keep_their_millimetres(tmp_path, suffix):
     write(path, far)
     atol = {".las": 1e-4, ".laz": 1e-4, ".e57": 1e-6}.get(suffix, 1e-8)
     np.testing.assert_allclose(read_cloud(path).points, far, rtol=0, atol=atol)
-
-
-def test_text_variants_of_ply_and_pcd(tmp_path):
-    (tmp_path / "a.ply").write_bytes(ascii_ply(POINTS))
-    (tmp_path / "a.pcd").write_bytes(pcd(POINTS, "ascii"))
-    (tmp_path / "b.pcd").write_bytes(pcd(np.c_[np.ones(3), POINTS], "ascii", "intensity x y z"))
-    for name in ("a.ply", "a.pcd", "b.pcd"):
-        np.testing.assert_allclose(read_cloud(tmp_path / name).points, POINTS, rtol=1e-6)
 
 
 def test_rows_count_what_was_left_out(tmp_path):

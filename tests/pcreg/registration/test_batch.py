@@ -162,10 +162,9 @@ def test_files_that_are_still_damaged_cost_no_pair_on_record(scans, tmp_path):
 
 
 def test_no_file_that_can_be_used(tmp_path):
+    pair = str(tmp_path / "a.ply"), str(tmp_path / "b.ply")
     with pytest.raises(InputError, match="none of the 2 files"):
-        batch.run(
-            Registrar(), [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0
-        )
+        batch.run(Registrar(), [pair], tmp_path / "out", workers=0)
 
 
 def test_files_and_a_pattern_make_the_same_pairs(tmp_path):

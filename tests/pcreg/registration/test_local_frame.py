@@ -18,11 +18,6 @@ METRES = (0.3, 3, 10, 30, 100, 1000)
 FEW_METRES = (3, 1000)  # for whole registrations
 
 
-@pytest.fixture(scope="module")
-def fcgf() -> Registrar:
-    return Registrar()
-
-
 def assert_same_wherever(registrar: Registrar, source: np.ndarray, target: np.ndarray) -> Registration:
     """The same motion to 1e-6 m, of the same matches, with the same confidence."""
     still = registrar.register(source, target)
@@ -44,16 +39,16 @@ def test_rooms(room, settings):
     assert assert_same_wherever(Registrar(voxel=0.12, **settings), *clouds).registered
 
 
-def test_rooms_that_no_scale_registers(room, fcgf):
+def test_rooms_that_no_scale_registers(room):
     """Further scales and the mirror image are tried; float32, as most files hold."""
     clouds = room.source[::20] * [-1, 1, 1], room.target[::20]
     few = (cloud.astype(np.float32).astype(np.float64) for cloud in clouds)
-    assert not assert_same_wherever(fcgf, *few).registered
+    assert not assert_same_wherever(Registrar(), *few).registered
 
 
-def test_streets(fcgf):
+def test_streets():
     source, target = (street_scan(street_pose(n), seed=n) for n in (5, 0))
-    found = assert_same_wherever(fcgf, source, target)
+    found = assert_same_wherever(Registrar(), source, target)
     truth = inverse(street_pose(0)) @ street_pose(5)
     assert np.linalg.norm(found.T_target_source[:3, 3] - truth[:3, 3]) < 0.2
 

@@ -34,10 +34,12 @@ def test_coloured_ply_holds_what_it_promises(tmp_path):
 
 
 def test_coordinates_in_capitals(tmp_path):
+    """In text and in binary, and after another field."""
     (tmp_path / "a.ply").write_bytes(ascii_ply(POINTS).replace(b"t x", b"t X").replace(b"t y", b"t Y"))
-    (tmp_path / "a.pcd").write_bytes(pcd(POINTS, "binary", "X Y Z"))
+    for name, data in (("a", "ascii"), ("b", "binary")):
+        (tmp_path / f"{name}.pcd").write_bytes(pcd(np.c_[np.ones(3), POINTS], data, "intensity X Y Z"))
     rows = np.array([*map(tuple, POINTS)], [(axis, "f8") for axis in "XYZ"])
     np.save(tmp_path / "a.npy", rows)
     np.savez(tmp_path / "a.npz", points=rows)
-    for name in ("a.ply", "a.pcd", "a.npy", "a.npz"):
+    for name in ("a.ply", "a.pcd", "b.pcd", "a.npy", "a.npz"):
         np.testing.assert_allclose(read_cloud(tmp_path / name).points, POINTS, rtol=1e-6)
