@@ -28,11 +28,7 @@ def raising(error: BaseException):
         (KeyboardInterrupt(), 130, "interrupted\n"),
         (MemoryError("Unable to allocate 3 TiB"), 2, "not enough memory (MemoryError: Unable to allocate"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x"), 2, "error: /tmp/x: cannot be written"),
-        (
-            ZeroDivisionError("by\nzero"),
-            70,
-            "a fault of the program (ZeroDivisionError: by); please report it",
-        ),
+        (ZeroDivisionError("by\nzero"), 70, "a fault of the program (ZeroDivisionError: by); please report"),
         (ModuleNotFoundError("No module", name="hydra"), 2, f"hydra is not installed; type: {ALL}"),
         (ModuleNotFoundError("No module", name="pcreg.nothing"), 70, "a fault of the program"),
     ],

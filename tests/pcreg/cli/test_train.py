@@ -151,9 +151,7 @@ def training(scans, tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_training_has_its_folder_to_itself_until_sigterm_ends_it_with_a_checkpoint(
-    training, scans, tmp_path, capsys
-):
+def test_a_training_has_its_folder_to_itself_until_sigterm_ends_it(training, scans, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]) == 2
     refusal = capsys.readouterr().err

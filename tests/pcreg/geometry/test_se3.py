@@ -24,9 +24,7 @@ def motion(seed: int = 0) -> np.ndarray:
 def test_random_rotations_are_proper_and_spread_evenly():
     rng = np.random.default_rng(0)
     rotations = np.array([random_rotation(rng) for _ in range(4000)])
-    np.testing.assert_allclose(
-        rotations @ rotations.transpose(0, 2, 1), np.tile(np.eye(3), (4000, 1, 1)), atol=1e-12
-    )
+    np.testing.assert_allclose(rotations @ rotations.transpose(0, 2, 1), [np.eye(3)] * 4000, atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(rotations), 1)
     angles = np.arccos(np.clip((np.trace(rotations, axis1=1, axis2=2) - 1) / 2, -1, 1))
     # Uniform rotations have angles of density (1 - cos a) / pi, whose mean is pi / 2 + 2 / pi.

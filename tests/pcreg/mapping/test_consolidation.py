@@ -174,9 +174,7 @@ def test_a_place_that_is_searched_has_to_be_verified(growing, poses, monkeypatch
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if joined else 1] * 3]
     if not joined:  # its best place is on record
-        (best,) = [
-            each for each in growing.answers.values() if "with the scans around" in each.get("reason", "")
-        ]
+        (best,) = [each for each in growing.answers.values() if "scans around" in each.get("reason", "")]
         assert best["confidence"] == confidence
         assert not best["registered"]
 

@@ -134,9 +134,7 @@ def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-99])])
-def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
-    scans, tmp_path, monkeypatch, spoil
-):
+def test_descriptions_that_were_removed_or_damaged_are_made_again(scans, tmp_path, monkeypatch, spoil):
     pairs = [(str(scans / "b.ply"), str(scans / "a.ply"))]
     registrar = Registrar(descriptor="fpfh", voxel=VOXEL)
     (sound,) = batch.run(registrar, pairs, tmp_path / "sound", workers=0)

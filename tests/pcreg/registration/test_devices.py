@@ -86,9 +86,8 @@ def test_files_and_maps_are_registered_alike(room, on_torch, tmp_path):
         (record,) = batch.run(there, [pair], tmp_path / "out", workers=0)
         assert record["registered"]
     here = Registrar(voxel=0.1)
-    assert_same(
-        *(each.register(room.source[::2] / 3, room.target[::2], scale=True) for each in (here, there))
-    )
+    clouds = room.source[::2] / 3, room.target[::2]
+    assert_same(*(each.register(*clouds, scale=True) for each in (here, there)))
     maps = [each.prepare(room.target, is_map=True) for each in (here, there)]
     assert_same(*(each.register(room.source, map_) for each, map_ in zip((here, there), maps, strict=True)))
 

@@ -48,9 +48,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
 
 
 @pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
-def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
-    pair, monkeypatch, mirrored, registered
-):
+def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monkeypatch, mirrored, registered):
     sure = replace(matched(pair), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)

@@ -73,9 +73,8 @@ def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
     def ground(elevations: np.ndarray) -> np.ndarray:
         low, azimuth = np.meshgrid(np.radians(elevations), np.radians(np.arange(0, 360, 0.5)))
         far = 1.7 / np.tan(low)
-        return np.stack([far * np.cos(azimuth), far * np.sin(azimuth), np.full(far.shape, -1.7)], -1).reshape(
-            -1, 3
-        )
+        points = np.stack([far * np.cos(azimuth), far * np.sin(azimuth), np.full(far.shape, -1.7)], -1)
+        return points.reshape(-1, 3)
 
     sparse, dense = ground(np.arange(5, 30, 3.4)), ground(np.arange(5, 30, 0.25))
     board = wall(2.0, half=0.5)

@@ -51,9 +51,8 @@ def test_a_registration_that_ended_elsewhere_is_rejected(scans):
     ],
 )
 def test_each_rejection_has_its_threshold(overlap, free_space_violation, correction, reason):
-    assert (
-        Fit(np.eye(4), overlap, free_space_violation, correction).rejection(0.3, max_correction=0.9) == reason
-    )
+    fit = Fit(np.eye(4), overlap, free_space_violation, correction)
+    assert fit.rejection(0.3, max_correction=0.9) == reason
 
 
 def test_scans_without_points_and_a_missing_package_are_bad_input(monkeypatch):

@@ -52,9 +52,8 @@ def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar):
     """The same room twice, further apart than a region is wide."""
     shift = np.array([40.0, 0.0, 0.0])
     once = map_of(rooms, (0,))
-    found = registrar.register(
-        rooms[0].source, registrar.prepare(np.concatenate([once, once + shift]), is_map=True)
-    )
+    twice = registrar.prepare(np.concatenate([once, once + shift]), is_map=True)
+    found = registrar.register(rooms[0].source, twice)
     assert not found.registered
     assert "two places" in found.reason
     truth = placed(0, rooms[0].T_world_source)

@@ -44,9 +44,8 @@ def test_rows_of_described_points_are_those_of_the_cloud(n):
     found = describe(downsampled, Heights(n))
     assert len(found.rows) == -(-len(downsampled.rows) // n)
     np.testing.assert_allclose(found.points, points[found.rows])
-    np.testing.assert_allclose(
-        found.features[:, 0], (points[found.rows] - downsampled.origin)[:, 2], rtol=1e-6
-    )
+    heights = (points[found.rows] - downsampled.origin)[:, 2]
+    np.testing.assert_allclose(found.features[:, 0], heights, rtol=1e-6)
 
 
 def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():

@@ -100,9 +100,8 @@ def test_consistent_matches_agree_in_their_heights(tilt):
 def test_a_violation_is_put_into_words():
     gravity = Prior(gravity=True)
     assert gravity.violation(upright() @ se3(rotation_about((1, 0, 0), 4.9), np.zeros(3))) == ""
-    assert "tilts the source by 5.1 degrees" in gravity.violation(
-        se3(rotation_about((0, 1, 0), 5.1), np.zeros(3))
-    )
+    tilted = se3(rotation_about((0, 1, 0), 5.1), np.zeros(3))
+    assert "tilts the source by 5.1 degrees" in gravity.violation(tilted)
     source = np.random.default_rng(0).normal(100, 1, (50, 3))  # far from the origin, which does not matter
     near = Prior(near=upright(), within=(0.5, 10.0)).about(source)
     middle = source.mean(0)

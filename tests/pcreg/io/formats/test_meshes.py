@@ -75,7 +75,6 @@ def test_an_obj_with_colours_normals_and_remarks(tmp_path):
     "start", ["OFF\n3 1 0\n", "OFF 3 1 0\n", "OFF3 1 0\n", "# made\n\nCOFF\n# counts\n3 1 0\n"]
 )
 def test_the_beginnings_of_an_off(tmp_path, start):
-    (tmp_path / "a.off").write_text(
-        start + "".join(f"{x} {y} {z} 1 0 0\n" for x, y, z in POINTS) + "3 0 1 2\n"
-    )
+    rows = "".join(f"{x} {y} {z} 1 0 0\n" for x, y, z in POINTS)
+    (tmp_path / "a.off").write_text(start + rows + "3 0 1 2\n")
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.off").points, POINTS)
