@@ -4,7 +4,7 @@ import pytest
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.clouds.preprocess import describe, downsample, downsample_and_filter
+from pcreg.registration.clouds.preprocess import describe, downsample, downsample_and_filter, mirrored
 from pcreg.runtime.errors import InputError
 
 
@@ -46,6 +46,17 @@ def test_rows_of_described_points_are_those_of_the_cloud(n):
     np.testing.assert_allclose(found.points, points[found.rows])
     heights = (points[found.rows] - downsampled.origin)[:, 2]
     np.testing.assert_allclose(found.features[:, 0], heights, rtol=1e-6)
+
+
+@pytest.mark.parametrize("invariant", [False, True])
+def test_a_mirrored_cloud_is_described_again_unless_features_are_the_same(invariant):
+    points = np.random.default_rng(0).uniform(0, [2, 2, 0.01], (4000, 3))
+    descriptor = Heights(1)
+    descriptor.reflection_invariant = invariant
+    cloud = describe(downsample(points, 0.1), descriptor)
+    again = mirrored(cloud, descriptor).features
+    assert (again == cloud.features).all() == invariant
+    assert (again - cloud.features).std() < 0.01  # heights over another origin
 
 
 def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():
