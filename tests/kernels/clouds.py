@@ -1,5 +1,6 @@
 """Small jagged batches with known awkwardness, shared by the operator tests."""
 
+import pytest
 import torch
 
 from pcreg.kernels.cpu.neighbors import pairs_within
@@ -9,6 +10,7 @@ from pcreg.kernels.stencil import native_triplets
 # Where the Triton kernels are tested: on a GPU, or else in Triton's interpreter.
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
+needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
 
 
 def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
@@ -20,16 +22,9 @@ def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
 def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0):
     """Native triplets between two random clouds; `fan_in` widens the radius and so the buckets."""
     centres, centre_lengths = random_batch([n_out], seed=seed)
-    points, point_lengths = random_batch([n_in], seed=seed + 1)
-    return native_triplets(
-        centres,
-        points,
-        centre_lengths,
-        point_lengths,
-        size=fan_in / kernel_size,
-        kernel_size=kernel_size,
-        radius=fan_in,
-    )
+    points, lengths = random_batch([n_in], seed=seed + 1)
+    size = fan_in / kernel_size
+    return native_triplets(centres, points, centre_lengths, lengths, size, kernel_size, fan_in)
 
 
 def counted(points, lengths, size, kernel_size, radius, normals=None):

@@ -11,20 +11,6 @@ from pcreg.models.layers import FirstConv
 from tests.kernels.clouds import counted, random_batch, random_normals
 
 
-@pytest.mark.parametrize("kernel_size", [1, 5])
-@pytest.mark.parametrize("lengths", [[0], [1], [40, 0, 25]])
-@pytest.mark.parametrize("angles", [False, True])
-def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
-    points, lengths = random_batch(lengths)
-    normals = random_normals(len(points)) if angles else None
-    both = (normals, normals) if angles else None
-    triplets = native_triplets(points, points, lengths, lengths, 0.1, kernel_size, 0.3, both)
-    found = counted(points, lengths, 0.1, kernel_size, 0.3, normals)
-    expected = [torch.bincount(i, minlength=len(points)) for i, _ in triplets.segments()]
-    assert found.dtype == torch.int32
-    assert torch.equal(found, torch.stack(expected).int())
-
-
 @pytest.mark.parametrize("angles", [False, True])
 def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])

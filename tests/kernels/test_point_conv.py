@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -6,9 +8,7 @@ from pcreg.kernels.conv import plain_mvmr, plain_vvor, point_conv
 from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.stencil import native_triplets
 from pcreg.models.layers import ResidualBlock
-from tests.kernels.clouds import random_batch, random_triplets
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+from tests.kernels.clouds import needs_gpu, random_batch, random_normals, random_triplets
 
 
 def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, seed=0, fan_in=0.35):
@@ -32,15 +32,27 @@ def test_operators_equal_their_definitions(kernel_size, n, C, M):
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
 
 
-def test_gradients():
-    features, weight, triplets = problem(9, 11, 2, 3, fan_in=0.7)
-    inputs = (features.requires_grad_(), weight.requires_grad_())
+def within_a_cloud(*normals):
+    """Triplets that are their own transposed ones in other cells."""
+    points, lengths = random_batch([11])
+    return native_triplets(points, points, lengths, lengths, 0.25, 3, 0.7, normals or None)
+
+
+@pytest.mark.parametrize(
+    "triplets",
+    [
+        random_triplets(9, 11, fan_in=0.7),
+        random_triplets(9, 11, fan_in=0.7).transposed,
+        within_a_cloud(),
+        within_a_cloud(*[random_normals(11)] * 2),
+    ],
+    ids=["of two clouds", "transposed", "of one cloud", "by heights"],
+)
+def test_gradients(triplets):
+    inputs = torch.randn(triplets.n_in, 2, dtype=torch.float64), torch.randn(27, 1, 2, 3, dtype=torch.float64)
     assert len(triplets) > 20
-    assert torch.autograd.gradcheck(lambda x, w: point_conv(x, w, triplets), inputs)
-    assert torch.autograd.gradcheck(
-        lambda x, w: point_conv(x, w, triplets.transposed),
-        (torch.randn(9, 2, dtype=torch.float64, requires_grad=True), weight),
-    )
+    convolve = partial(point_conv, triplets=triplets)
+    assert torch.autograd.gradcheck(convolve, [each.requires_grad_() for each in inputs])
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from pcreg.kernels import reference
-from pcreg.kernels.conv import point_conv
 from pcreg.kernels.cpu.stencil import ppf_cells
-from pcreg.kernels.stencil import native_triplets, radius_search, surface_normals
-from tests.kernels.clouds import DEVICE, random_batch, random_normals
+from pcreg.kernels.stencil import radius_search, surface_normals
+from tests.kernels.clouds import DEVICE
 
 
 def normals_of_batch(points, lengths, viewpoints, radius):
@@ -29,34 +28,16 @@ def test_cells_are_steps_of_distance_and_of_both_heights(kernel_size):
 
 
 def test_cells_by_hand():
-    """A point beside the centre, one above it, one up a wall before it, and one down a cliff behind it."""
-    up, wall, cliff = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
-    offset = np.array([(0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6)])
-    own, other = np.array([up, up, up, up]), np.array([up, up, wall, cliff])
-    cells = [(1, 1, 1), (2, 2, 0), (2, 2, 2), (2, 0, 0)]
-    assert ppf_cells(offset.T, own.T, other.T, 1.0, 3).tolist() == [9 * s + 3 * a + b for s, a, b in cells]
+    """A point beside the centre, above it, up a wall before it, down a cliff behind it, and on it.
 
-
-def test_a_point_without_a_normal_is_level():
-    offset, none, up = np.array([[0.1], [0.2], [0.9]]), np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])
-    assert ppf_cells(offset, none, up, 1.0, 3).tolist() == [2 * 9 + 1 * 3 + 0]
-    assert ppf_cells(0 * offset, up, up, 1.0, 3).tolist() == [0 * 9 + 1 * 3 + 1]
-
-
-def test_gradients_are_those_of_the_definition():
-    points, lengths = random_batch([30, 25])
-    normals = random_normals(55)
-    triplets = native_triplets(points, points, lengths, lengths, 0.15, 3, normals=(normals, normals))
-    generator = torch.Generator().manual_seed(1)
-    features = torch.randn(55, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(27, 1, 4, 6, generator=generator, dtype=torch.float64, requires_grad=True)
-    wanted = reference.mvmr(features, weight, triplets)
-    found = point_conv(features, weight, triplets)
-    assert torch.allclose(found, wanted)
-    gradient = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    wanted = torch.autograd.grad(wanted, (features, weight), gradient)
-    for one, other in zip(torch.autograd.grad(found, (features, weight), gradient), wanted, strict=True):
-        assert torch.allclose(one, other)
+    The last centre has no normal: it is level.
+    """
+    up, wall, cliff, none = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    offset = (0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6), none, (0.1, 0.2, 0.9)
+    own, other = (up, up, up, up, up, none), (up, up, wall, cliff, up, up)
+    cells = [(1, 1, 1), (2, 2, 0), (2, 2, 2), (2, 0, 0), (0, 1, 1), (2, 1, 0)]
+    found = ppf_cells(*(np.array(each).T for each in (offset, own, other)), 1.0, 3)
+    assert found.tolist() == [9 * s + 3 * a + b for s, a, b in cells]
 
 
 def test_normals_are_the_least_directions_of_neighbourhoods():
@@ -98,7 +79,3 @@ def test_a_plane_has_its_normal_and_a_line_none():
     normals = normals_of_batch(torch.cat([grid, line]), lengths, seen_from, 0.25)
     assert torch.allclose(normals[:36], torch.tensor([0.0, 0.0, -1.0]).expand(36, 3), atol=1e-6)
     assert not normals[36:].any()
-
-
-def test_no_points_have_no_normals():
-    assert normals_of_batch(torch.empty(0, 3), torch.tensor([0, 0]), torch.empty(0, 3), 0.1).shape == (0, 3)

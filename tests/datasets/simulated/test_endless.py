@@ -9,6 +9,7 @@ from pcreg.datasets.simulated.recorded import Recording, ScenePairs
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import Ranks
+from tests.kernels.clouds import needs_gpu
 from tests.pcreg.scenes import wavy_sheet
 
 VOXEL = 0.05
@@ -71,11 +72,9 @@ def test_the_oldest_scene_makes_way_for_a_new_one_and_ranks_see_different_ones()
     assert made == [0, 1]
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_make_the_same_batches(device, workers):
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no GPU")
     here, there = (endless(pool=3, workers=n, ranks=Ranks(device=device)) for n in (0, workers))
     for a, b in zip(here.epoch(1, first=1), there.epoch(1, first=1), strict=True):
         assert a.names == b.names

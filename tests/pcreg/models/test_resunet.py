@@ -7,10 +7,10 @@ import torch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import Architecture, ResUNet
+from tests.kernels.clouds import needs_gpu
 from tests.pcreg.scenes import wavy_sheet
 
 SMALL = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 def test_widths_may_be_lists_as_in_configurations():

@@ -9,12 +9,12 @@ from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.runtime.distributed import Ranks
 from pcreg.training.graphed import GraphedNetwork
-from tests.kernels.clouds import ON_GPU
+from tests.kernels.clouds import needs_gpu
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import batches
 from tests.pcreg.training.test_trainer import trainer
 
-pytestmark = pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+pytestmark = needs_gpu
 
 
 def pyramid(*sizes):

@@ -9,7 +9,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pcreg.training.transfers import Outcome, Scalars, on_device
-from tests.kernels.clouds import ON_GPU
+from tests.kernels.clouds import needs_gpu
 
 
 @dataclass
@@ -23,9 +23,7 @@ class Fake:
         return Fake(self.number, device)
 
 
-@pytest.mark.parametrize(
-    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not ON_GPU, reason="needs a GPU"))]
-)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_all_come_in_their_order(device):
     batches = [Fake(1), None, Fake(2)]
     assert list(on_device(batches, device)) == [Fake(1, device), None, Fake(2, device)]
