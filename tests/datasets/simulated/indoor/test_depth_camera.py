@@ -1,3 +1,5 @@
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -14,8 +16,8 @@ def images(camera, solids, frames=1, seed=0):
 
 
 def seeds_that_see(camera, solids, count):
-    seen = (images(camera, solids, seed=seed) for seed in range(100))
-    return [image for image in seen if (image > 0).float().mean() > 0.5][:count]
+    made = (images(camera, solids, seed=seed) for seed in range(100))
+    return list(islice((image for image in made if (image > 0).float().mean() > 0.5), count))
 
 
 def test_a_wall_is_where_it_is_within_a_step_of_disparity():
