@@ -1,19 +1,16 @@
 """The report, opened in a real browser where one is installed."""
 
-import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 
 from pcreg.evaluation.protocol import Setup
 from pcreg.evaluation.report import failures, recall_curve, report, success_by_overlap
+from tests.browser import seen_in_a_browser
 from tests.pcreg.evaluation.toys import PROTOCOL, Rooms, run
 
 SETUP = Setup("rooms <3", PROTOCOL, "distances", "", "ransac", (0, 1), {"numpy": "2"})
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
 LOOK = """<script>addEventListener("load", () => {
   const images = [...document.images];
@@ -60,17 +57,8 @@ def test_the_worst_pairs_come_first(page):
 
 
 @pytest.mark.parametrize("width", [1280, 500])
-def test_a_browser_shows_all_of_it(page, width, tmp_path):
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"no browser installed, none of {', '.join(BROWSERS)}")
-    watched = tmp_path / "report.html"
-    watched.write_text(page[0].read_text().replace("</head>", LOOK + "</head>"))
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
-    command += [f"--window-size={width},1000", "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
-    seen = json.loads(re.search(r"SEEN(\{.*?\})SEEN</p>", shown)[1])
-    # two charts; of four pairs both views but for the estimate that is missing
+def test_a_browser_shows_all_of_it(page, width):
+    seen = seen_in_a_browser(page[0], LOOK, f"{width},1000")
     assert seen == {"images": 9, "broken": 0, "tables": 18, "pairs": 4, "asked": 0, "overflow": 0}
 
 

@@ -1,10 +1,7 @@
 """The files of a registration; its page is opened and handled in a real browser where one is installed."""
 
-import html
 import json
 import re
-import shutil
-import subprocess
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +12,7 @@ from pcreg.io.cloud import Cloud, read_cloud
 from pcreg.registration.result import Registration
 from pcreg.viz import files
 from pcreg.viz.overview import MAX_DRAWN_POINTS, TARGET, byte
-from tests.pcreg.evaluation.test_report import BROWSERS
+from tests.browser import seen_in_a_browser
 from tests.pcreg.evidences import evidence
 from tests.pcreg.scenes import wavy_sheet
 
@@ -23,25 +20,17 @@ FAR = se3(rotation_about((1, 2, 3), 40), np.array([0.3, -0.2, 5e5]))
 T = se3(rotation_about(np.array([0.2, 0.1, 1.0]), 70), np.array([4.0, -2.0, 1.0]))
 
 
-def written(tmp_path, source, target):
+@pytest.mark.parametrize(("most", "step"), [(50, 1), (20, 3)])
+def test_clouds_are_written_in_the_target_frame_and_of_a_huge_one_some(tmp_path, monkeypatch, most, step):
+    monkeypatch.setattr(files, "MAX_ALIGNED_POINTS", most)
+    rng = np.random.default_rng(0)
+    source, target = rng.normal(size=(50, 3)), rng.normal(size=(20, 3))
     clouds, found = (Cloud(source), Cloud(target)), SimpleNamespace(T_target_source=FAR, verdict="right")
     files.write(tmp_path, clouds, found, {"source": "a", "target": "b"}, picture=False)
-    return read_cloud(tmp_path / "aligned.ply").points
-
-
-def test_both_clouds_are_written_whole_in_the_target_frame(tmp_path):
-    source, target = np.random.default_rng(0).normal(size=(2, 50, 3))
-    points = written(tmp_path, source, target[:20])
-    np.testing.assert_allclose(points, np.concatenate([transform(FAR, source), target[:20]]), atol=1e-9)
+    points = read_cloud(tmp_path / "aligned.ply").points
+    np.testing.assert_allclose(points, np.concatenate([transform(FAR, source[::step]), target]), atol=1e-9)
     colors = (tmp_path / "aligned.ply").read_bytes()[-27:][24:]
     assert tuple(colors) == byte(TARGET)
-
-
-def test_of_a_huge_cloud_every_nth_point_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_ALIGNED_POINTS", 20)
-    source, target = np.random.default_rng(0).normal(size=(2, 50, 3))
-    points = written(tmp_path, source, target[:20])
-    np.testing.assert_allclose(points, np.concatenate([transform(FAR, source[::3]), target[:20]]), atol=1e-9)
 
 
 LOOK = """<script>addEventListener("load", () => {
@@ -116,15 +105,8 @@ def test_millions_of_points_make_a_page_below_ten_megabytes(tmp_path):
 
 
 def test_a_browser_shows_it_and_does_what_it_is_told(sheets, tmp_path):
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"no browser installed, none of {', '.join(BROWSERS)}")
-    watched = tmp_path / "a.html"
-    watched.write_text(page(watched, *sheets).replace("</body>", LOOK + "</body>"))
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
-    command += ["--window-size=900,700", "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
-    seen = json.loads(html.unescape(re.search(r"SEEN(\{.*?\})SEEN</p>", shown)[1]))
+    page(tmp_path / "a.html", *sheets)
+    seen = seen_in_a_browser(tmp_path / "a.html", LOOK, "900,700")
     first = seen["first"]
     assert first["orange"] > 1000
     assert first["blue"] > 1000
