@@ -4,47 +4,14 @@ import numpy as np
 import pytest
 
 from pcreg.evaluation import metrics
-from pcreg.geometry.se3 import (
-    inverse,
-    residuals,
-    rms_displacement,
-    rotation_about,
-    rotation_error,
-    se3,
-    transform,
-    translation_error,
-)
+from pcreg.geometry.se3 import inverse, residuals, rms_displacement, rotation_about, se3
 
-X, Y, Z = np.eye(3)
-LOOSE, STRICT = (2.0, 5.0), (0.2, 1.0)
+X, _, Z = np.eye(3)
+LOOSE = (2.0, 5.0)
 
 
 def rotated(axis, degrees, t=(0, 0, 0)):
     return se3(rotation_about(axis, degrees), np.array(t, dtype=float))
-
-
-@pytest.mark.parametrize(
-    ("estimate", "RTE", "RRE", "passed"),
-    [
-        (rotated(Z, 0.5, (10.1, 0.05, 0)), 0.1118034, 0.5, {LOOSE, STRICT}),
-        (rotated(Y, 1.2, (10, 0, 0.15)), 0.15, 1.2, {LOOSE}),
-        (rotated(X, 0.3, (10.25, 0, 0)), 0.25, 0.3, {LOOSE}),
-    ],
-)
-def test_errors_and_gates(estimate, RTE, RRE, passed):
-    truth = rotated(Z, 0, (10, 0, 0))
-    assert translation_error(estimate, truth) == pytest.approx(RTE, abs=1e-7)
-    assert rotation_error(estimate, truth) == pytest.approx(RRE, abs=1e-9)
-    for gate in (LOOSE, STRICT, (0.1, 1.0)):
-        assert metrics.within([RTE], [RRE], gate).tolist() == [gate in passed]
-
-
-def test_rmse_is_no_mean_distance():
-    truth, estimate = rotated(Z, 0, (10, 0, 0)), rotated(Z, 0.5, (10.1, 0.05, 0))
-    points = np.array([[20, 0, 0], [-20, 0, 0], [0, 20, 0], [0, -20, 0]], dtype=float)
-    distances = np.linalg.norm(transform(estimate, points) - transform(truth, points), axis=1)
-    np.testing.assert_allclose(distances, [0.245483832, 0.160189842, 0.089326663, 0.279184248], atol=1e-9)
-    assert rms_displacement(points, estimate, truth) == pytest.approx(0.207271678, abs=1e-9)  # mean: 0.1935
 
 
 def means(RTE, RRE):

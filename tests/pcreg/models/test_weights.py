@@ -62,6 +62,11 @@ def test_a_number_that_is_not_finite(number, saved):
             load(saved)
 
 
+def described_as(**architecture):
+    """A change of a file of weights: it says another architecture."""
+    return lambda path: save_file(load_file(path), path, {KEY: json.dumps(architecture)})
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -70,18 +75,9 @@ def test_a_number_that_is_not_finite(number, saved):
         (lambda path: path.write_text("hello"), "cannot be read"),
         (lambda path: save_file({"a": torch.ones(1).bfloat16()}, path), "cannot be read .*bfloat16"),
         (lambda path: save_file({"a": torch.ones(1)}, path), "does not say which network"),
-        (
-            lambda path: save_file(load_file(path), path, {KEY: json.dumps({"layers": 50})}),
-            "another kind of network",
-        ),
-        (
-            lambda path: save_file(load_file(path), path, {KEY: json.dumps({"encoder": ["a"] * 4})}),
-            "another kind of network",
-        ),
-        (
-            lambda path: save_file(load_file(path), path, {KEY: json.dumps({"out_channels": 16})}),
-            r"block1\.conv1\.weight is \(27, 1, 4, 4\) and should be \(27, 1, 32, 32\)",
-        ),
+        (described_as(layers=50), "another kind of network"),
+        (described_as(encoder=["a"] * 4), "another kind of network"),
+        (described_as(out_channels=16), r"conv1\.weight is \(27, 1, 4, 4\) and should be \(27, 1, 32, 32\)"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(saved, damage, message):
