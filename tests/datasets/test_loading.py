@@ -1,6 +1,7 @@
 import os
 import signal
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
 import torch
@@ -55,42 +56,8 @@ def test_what_is_loaded_is_made_by_one_thread(workers):
         torch.set_num_threads(before)
 
 
-ORPHANS = """
+TRAINING = """
 import os, sys, time
-from pcreg.datasets.collate import load
-
-class Slow:
-    def __len__(self):
-        return 1000
-
-    def __getitem__(self, number):
-        if number < 2:
-            os.write(1, b"%d " % number)
-        time.sleep(0.01)
-        return 0
-
-if __name__ == "__main__":
-    batches = load(Slow(), workers=2, batch_size=None)
-    next(batches)
-    time.sleep(60)
-"""
-
-
-def test_loader_processes_end_with_the_training(tmp_path):
-    script = tmp_path / "orphans.py"
-    script.write_text(ORPHANS)
-    with started(script, start_new_session=True) as training:
-        try:
-            assert sorted(training.stdout.read(4).split()) == ["0", "1"]
-            training.kill()
-            training.wait()
-            training.communicate(timeout=20)  # until no process holds the other end
-        finally:
-            os.killpg(training.pid, signal.SIGKILL)
-
-
-HELD = """
-import sys
 from pcreg.datasets.collate import load
 
 class Large:
@@ -98,23 +65,37 @@ class Large:
         return 1000
 
     def __getitem__(self, number):
+        if number < 2:
+            os.write(1, b"%d " % number)
         return ["x" * 20_000] * 20
 
 if __name__ == "__main__":
-    batches = load(Large(), workers=2, batch_size=None)
-    next(batches)
-    sys.batches = batches  # still there when Python ends
-    print("end", flush=True)
+    sys.batches = load(Large(), workers=2, batch_size=None)  # still there when Python ends
+    next(sys.batches)
+    time.sleep(float(sys.argv[1]))
 """
 
 
-def test_a_training_ends_though_its_loader_processes_have_batches_left(tmp_path):
-    script = tmp_path / "held.py"
-    script.write_text(HELD)
-    with started(script, start_new_session=True) as training:
+@contextmanager
+def training(folder, seconds):
+    """A process that takes one batch of two loader processes, and ends so much later."""
+    script = folder / "training.py"
+    script.write_text(TRAINING)
+    with started(script, seconds, start_new_session=True) as process:
         try:
-            assert training.stdout.readline() == "end\n"
-            assert training.wait(timeout=25) == 0
+            assert sorted(process.stdout.read(4).split()) == ["0", "1"]
+            yield process
         finally:
-            if training.poll() is None:
-                os.killpg(training.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_loader_processes_end_with_the_training(tmp_path):
+    with training(tmp_path, 60) as process:
+        process.kill()
+        process.communicate(timeout=20)  # until no process holds the other end
+
+
+def test_a_training_ends_though_its_loader_processes_have_batches_left(tmp_path):
+    with training(tmp_path, 0) as process:
+        assert process.wait(timeout=25) == 0
