@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pcreg.datasets.kitti
+from pcreg.cli.config import compose_config
+from pcreg.cli.evaluate import evaluate
 from pcreg.datasets.kitti import Kitti, distance_pairs
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
 from pcreg.io.motion import read_poses
@@ -150,23 +152,21 @@ def test_damaged_files_are_named(tree, file, damage, named):
 
 
 @pytest.mark.parametrize(
-    ("damage", "named"),
+    ("kept", "named"),
     [
-        (lambda path: path.unlink(), "000001.bin is missing"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-5]), "000001.bin is truncated: 191995 bytes"),
-        (
-            lambda path: path.write_bytes(b""),
-            "000001.bin is truncated: 0 points, where scans have about 12000",
-        ),
-        (
-            lambda path: path.write_bytes(path.read_bytes()[:65536]),
-            "truncated: 4096 points, where scans have",
-        ),
+        (None, "000001.bin is missing"),
+        (-5, "000001.bin is truncated: 191995 bytes"),
+        (0, "000001.bin is truncated: 0 points, where scans have about 12000"),
+        (65536, "truncated: 4096 points, where scans have"),
     ],
 )
-def test_a_broken_scan_is_named_and_can_be_done_without(tree, damage, named):
+def test_a_broken_scan_is_named_and_can_be_done_without(tree, kept, named):
     root, _ = tree
-    damage(root / "dataset/sequences/08/velodyne/000001.bin")
+    scan = root / "dataset/sequences/08/velodyne/000001.bin"
+    content = scan.read_bytes()
+    scan.unlink()
+    if kept is not None:
+        scan.write_bytes(content[:kept])
     with pytest.raises(InputError, match=rf"1 of 1 pairs .*{named}.* data.skip_broken=true"):
         Kitti(root, 8)
     dataset = Kitti(root, 8, skip_broken=True)
@@ -206,6 +206,22 @@ def test_real_drive_agrees_with_an_independent_truth(real_data, tmp_path, capsys
     assert translation_error(odometry, T_true) > 0.04
     assert translation_error(refined, T_true) < 0.02
     assert rotation_error(refined, T_true) < 0.1
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_real_drive_is_measured_without_its_broken_scan(real_data, tmp_path, capsys):
+    runpy.run_path(str(real_data / "lidar/unpack.py"))["unpack"](tmp_path)
+    (scan,) = tmp_path.rglob("sequences/90/velodyne/000102.bin")  # of the last of four pairs
+    scan.write_bytes(scan.read_bytes()[: 4096 * 100])
+    data = "data=kitti", "data.sequences=[90]", "data.skip_broken=true", "data.workers=1"
+    settings = "seeds=[0]", "protocol.samples=[5000]", "protocol.mutual=true"
+    places = f"data.root={tmp_path}", f"out={tmp_path / 'out'}", f"cache={tmp_path / 'features'}"
+    figures = evaluate(compose_config("evaluate", [*data, *settings, *places]))
+    assert figures["pairs"] == 3
+    assert figures["RR_2m_5deg"] == 1.0
+    shown = capsys.readouterr().out
+    for words in ("1 pairs left out, first 90/000080->90/000102", "RR 0.2 m / 1 deg %", "RR rmse %"):
+        assert words in shown
 
 
 def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypatch):

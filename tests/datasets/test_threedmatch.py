@@ -49,9 +49,9 @@ def write_logs(folder, name="{}"):
         (place / "gt_overlap.log").write_text("0,1,0.75\n0,2,0.0\n0,3,0.25\n1,3,0.5\n")
 
 
-def predator_lists(listed=LISTED, motion=motion, prefix="test"):
+def predator_lists(prefix="test"):
     lists = {"src": [], "tgt": [], "rot": [], "trans": [], "overlap": []}
-    for scene, pairs in listed.items():
+    for scene, pairs in LISTED.items():
         for i, j in pairs:
             lists["src"].append(f"{prefix}/{scene}/cloud_bin_{j}.pth")
             lists["tgt"].append(f"{prefix}/{scene}/cloud_bin_{i}.pth")
@@ -61,10 +61,9 @@ def predator_lists(listed=LISTED, motion=motion, prefix="test"):
     return lists
 
 
-def geotransformer_lists(listed=LISTED, motion=motion):
+def geotransformer_lists():
     keys = ("pcd1", "pcd0", "rotation", "translation", "overlap")
-    columns = predator_lists(listed, motion).values()
-    rows = (dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True))
+    rows = (dict(zip(keys, row, strict=True)) for row in zip(*predator_lists().values(), strict=True))
     return [row | {"translation": row["translation"][:, 0], "overlap": 0.5} for row in rows]
 
 
