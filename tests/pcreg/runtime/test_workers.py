@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
@@ -22,26 +22,16 @@ def about(base, item):
     return base + item, allowed, torch.get_num_threads(), os.getpid()
 
 
-def at_blas(_):
-    """CPU seconds of products as the worker is set up, and by one thread; threads of each library."""
+def threads_of_libraries(_):
     import torch  # noqa: F401  # with an OpenMP of its own
 
-    a, seconds = np.ones((400, 400)), []
-    for limits in (None, 1):
-        with threadpool_limits(limits):
-            start = time.process_time()
-            for _ in range(60):
-                a @ a
-            seconds.append(time.process_time() - start)
-    return seconds, {library["num_threads"] for library in threadpool_info()}
+    return {library["num_threads"] for library in threadpool_info()}
 
 
 def test_libraries_have_the_cores_of_their_worker_alone():
     """NumPy is imported before a worker is pinned: by pcreg, or by the program that starts workers."""
     with executor_of(1) as worker:
-        ((_, ((given, alone), threads)),) = map_unordered(worker, at_blas, (), [0])
-    assert threads == {1}
-    assert given < 1.5 * alone + 0.05
+        assert list(map_unordered(worker, threads_of_libraries, (), [0])) == [(0, {1})]
 
 
 def misbehave(item):
@@ -89,12 +79,14 @@ def test_a_worker_that_is_gone_is_explained():
         list(map_unordered(worker, misbehave, (), ["die"]))
 
 
+WITHOUT_GUARD = """
+from pcreg.runtime.workers import *
+with executor_of(1) as e: list(map_unordered(e, abs, (), [1]))
+"""
+
+
 def test_a_script_without_the_main_guard_is_explained(tmp_path):
-    lines = (
-        "from pcreg.runtime.workers import *",
-        "with executor_of(1) as e: list(map_unordered(e, abs, (), [1]))",
-    )
-    (tmp_path / "script.py").write_text("\n".join(lines))
+    (tmp_path / "script.py").write_text(WITHOUT_GUARD)
     with started(tmp_path / "script.py", stderr=subprocess.PIPE) as script:
         said = script.communicate(timeout=60)[1].splitlines()[-1]
     assert 'under `if __name__ == "__main__":`, or give workers=0' in said
