@@ -45,8 +45,11 @@ def started(*arguments):
 
 
 @contextmanager
-def worker(address):
+def worker(address, number=1):
+    """A worker, from when it is the one of this number on."""
     with started("worker", address, "--nthreads", 1, "--no-nanny", "--no-dashboard") as process:
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(number, timeout=SECONDS)
         yield process
 
 
@@ -78,9 +81,7 @@ def survivor(scheduler):
 @pytest.fixture
 def victim(scheduler, survivor):
     """A second worker, which may be killed."""
-    with worker(scheduler) as process:
-        with distributed.Client(scheduler, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=SECONDS)
+    with worker(scheduler, number=2) as process:
         yield process
 
 
@@ -142,8 +143,6 @@ def test_a_cluster_is_reached_from_a_notebook(scheduler, survivor):
     """There a loop of asyncio runs in the main thread."""
 
     async def cell():
-        with distributed.Client(scheduler, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=SECONDS)
         with executor_of(scheduler) as executor:
             return list(map_unordered(executor, abs, (), [-1]))
 
@@ -154,8 +153,6 @@ def test_a_killed_scheduler_is_one_sentence_and_what_is_done_is_kept(scans, tmp_
     (tmp_path / "pairs.csv").write_text("\n".join(f"{a},{b}" for a, b in combinations(scans, 2)))
     add, options = Records.add, ["--descriptor", "fpfh", "--voxel", "0.15", "--out", str(tmp_path)]
     with scheduling(tmp_path / "scheduler.json") as (process, address), worker(address):
-        with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=SECONDS)
 
         def kill_after_one(records, record):
             add(records, record)
@@ -190,8 +187,6 @@ def test_a_killed_worker_costs_no_pair(scans, scheduler, victim, tmp_path, monke
 
 
 def test_each_caller_works_in_its_own_folder(scheduler, survivor, tmp_path, monkeypatch):
-    with distributed.Client(scheduler, set_as_default=False) as client:
-        client.wait_for_workers(1, timeout=SECONDS)
     monkeypatch.chdir(tmp_path)
     with executor_of(scheduler) as first:
         monkeypatch.chdir("/")

@@ -12,9 +12,8 @@ from tests.processes import python
 
 FORKED = """
 import multiprocessing
-import numpy as np
-import torch
 import sys
+import torch
 torch.set_num_threads(4)
 from pcreg import register
 
@@ -22,16 +21,10 @@ def answer():
     found = register(*sys.argv[1:], voxel=0.1)
     return found.T_target_source.tolist(), found.confidence
 
-def child(results):
-    results.put(answer())
-
 if __name__ == "__main__":
     expected = answer()
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    process = context.Process(target=child, args=(results,), daemon=True)
-    process.start()
-    assert results.get(timeout=40) == expected
+    with multiprocessing.get_context("fork").Pool(1) as child:
+        assert child.apply_async(answer).get(timeout=40) == expected
 """
 
 
