@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
@@ -22,16 +21,26 @@ def about(base, item):
     return base + item, allowed, torch.get_num_threads(), os.getpid()
 
 
-def threads_of_libraries(_):
-    import torch  # noqa: F401  # with an OpenMP of its own
+WITH_LIBRARIES = """
+import numpy
+import torch  # with an OpenMP of its own
+from threadpoolctl import threadpool_info
+from pcreg.runtime.workers import executor_of, map_unordered
 
+def threads(_):
     return {library["num_threads"] for library in threadpool_info()}
 
-
-def test_libraries_have_the_cores_of_their_worker_alone():
-    """NumPy is imported before a worker is pinned: by pcreg, or by the program that starts workers."""
+if __name__ == "__main__":
     with executor_of(1) as worker:
-        assert list(map_unordered(worker, threads_of_libraries, (), [0])) == [(0, {1})]
+        assert list(map_unordered(worker, threads, (), [0])) == [(0, {1})]
+"""
+
+
+def test_libraries_that_a_program_imports_have_the_cores_of_their_worker_alone(tmp_path):
+    """A worker imports them with the program, before it is held to its cores."""
+    (tmp_path / "script.py").write_text(WITH_LIBRARIES)
+    with started(tmp_path / "script.py") as script:
+        assert script.wait(timeout=60) == 0
 
 
 def misbehave(item):
