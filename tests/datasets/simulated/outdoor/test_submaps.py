@@ -61,7 +61,9 @@ def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
 def test_sweeps_follow_again_from_the_same_places_with_fewer_beams():
     once, again = record(3, 0), record(3, 0, again_sparse=True)
     count = len(once.clouds)
+    assert 10 <= count <= 20
     assert len(again.clouds) == 2 * count
+    assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in once.clouds)
     np.testing.assert_array_equal(again.T_world_cloud[:count], again.T_world_cloud[count:])
     for whole, sparse in zip(again.clouds[:count], again.clouds[count:], strict=True):
         assert len(whole) / 10 < len(sparse) < 0.6 * len(whole)
