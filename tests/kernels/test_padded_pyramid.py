@@ -34,9 +34,9 @@ def padded(rows, size):
 
 
 def test_what_was_loaded_last_is_convolved_as_it_is():
-    weight, large = values(27, 1, C, M), pyramid(220, 150)
+    weight, large = values(27, 1, C, M), pyramid(130, 60)
     room = PaddedPyramid(large)
-    for given in (large, pyramid(90, 140)):
+    for given in (large, pyramid(50, 60)):
         assert room.has_room_for(given)
         room.load(given)
         own = room.pyramid

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
@@ -26,6 +27,7 @@ class Speechless(Numbers):
         raise AssertionError("asked to describe again")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_table_says_what_changed_and_nothing_is_measured_twice(tmp_path):
     protocol = Protocol("test", VOXEL, tau1=1e-3, iterations=1000, gates=((0.1, 1.0),), scene_mean=False)
     before, after = Numbers(mistaken=True), Numbers(mistaken=False)
