@@ -188,12 +188,6 @@ def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):
     ]
 
 
-def test_parts_are_stretches_that_share_no_scan_and_leave_none_out():
-    train, held = (split_rows(101, part, 0.3) for part in ("train", "held_out"))
-    assert [*train, *held] == list(split_rows(101, "all", 0.3)) == list(range(101))
-    assert len(held) == pytest.approx(30, abs=0.5)
-
-
 @pytest.mark.parametrize(
     ("part", "held_out", "complaint"),
     [

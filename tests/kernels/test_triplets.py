@@ -36,13 +36,6 @@ def test_default_radius_has_the_volume_of_the_kernel():
     assert 4 / 3 * math.pi * default_radius(0.2, 5) ** 3 == pytest.approx((5 * 0.2) ** 3)
 
 
-def test_transposed_exchanges_i_and_j_and_keeps_k():
-    triplets = random_triplets(33, 50)
-    expected = sorted((k, j, i) for k, i, j in rows(triplets))
-    assert rows(triplets.transposed) == expected
-    assert (triplets.transposed.n_out, triplets.transposed.n_in) == (50, 33)
-
-
 def test_triplets_go_when_they_are_no_longer_used():
     triplets = random_triplets(33, 50)
     kept = [weakref.ref(triplets), weakref.ref(triplets.transposed)]
