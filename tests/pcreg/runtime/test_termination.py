@@ -60,18 +60,21 @@ with t.termination():
         assert run.wait(timeout=60) == 143
 
 
-FAMILY = """
-import subprocess, sys, time
-child = "from pcreg.runtime.termination import end_with_parent as e; import time; e(); time.sleep(30)"
-subprocess.Popen([sys.executable, "-c", child])
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+CHILD = """
+import time
+from pcreg.runtime.termination import end_with_parent
+
+end_with_parent()
+print("ready", flush=True)
 time.sleep(30)
 """
 
 
 def test_a_child_ends_with_a_parent_that_is_killed():
-    with started("-c", FAMILY) as parent:
+    with started("-c", PARENT, CHILD) as parent:
+        assert parent.stdout.readline() == "ready\n"
         start = time.monotonic()
-        time.sleep(2)
         parent.kill()
         assert parent.stdout.read() == ""  # until no process holds the other end
         assert time.monotonic() - start < 15
