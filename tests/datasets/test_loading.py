@@ -78,7 +78,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def training(folder, seconds):
-    """A process that takes one batch of two loader processes, and ends so much later."""
+    """A process that takes one batch of two loader processes, and ends some seconds later."""
     script = folder / "training.py"
     script.write_text(TRAINING)
     with started(script, seconds, start_new_session=True) as process:

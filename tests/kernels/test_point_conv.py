@@ -57,7 +57,6 @@ def test_gradients(triplets):
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_weight_gradient_alone(device):
-    """Without a gradient of the features."""
     features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7, dtype=torch.float32)
     features, weight, triplets = features.to(device), weight.to(device).requires_grad_(), triplets.to(device)
     (grad,) = torch.autograd.grad(point_conv(features, weight, triplets).sum(), weight)

@@ -23,7 +23,6 @@ MANY = 10**6 if ON_GPU else 1023  # triplets
 
 
 def made_up(T, n_out, n_in, n_cells):
-    """T random triplets."""
     generator = torch.Generator().manual_seed(0)
     i = torch.randint(max(n_out, 1), (T,), generator=generator)
     j = torch.randint(max(n_in, 1), (T,), generator=generator)

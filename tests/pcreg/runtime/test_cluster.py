@@ -46,7 +46,7 @@ def started(*arguments):
 
 @contextmanager
 def worker(address, number=1):
-    """A worker, from when it is the one of this number on."""
+    """A worker, once the scheduler has `number` of them."""
     with started("worker", address, "--nthreads", 1, "--no-nanny", "--no-dashboard") as process:
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(number, timeout=SECONDS)
