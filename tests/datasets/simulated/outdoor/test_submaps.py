@@ -59,11 +59,10 @@ def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
 
 
 def test_sweeps_follow_again_from_the_same_places_with_fewer_beams():
-    once, again = record(3, 0), record(3, 0, again_sparse=True)
-    count = len(once.clouds)
+    again = record(3, 0, kind="hall", again_sparse=True)
+    count = len(again.clouds) // 2
     assert 10 <= count <= 20
-    assert len(again.clouds) == 2 * count
-    assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in once.clouds)
+    assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in again.clouds[:count])
     np.testing.assert_array_equal(again.T_world_cloud[:count], again.T_world_cloud[count:])
     for whole, sparse in zip(again.clouds[:count], again.clouds[count:], strict=True):
         assert len(whole) / 10 < len(sparse) < 0.6 * len(whole)
