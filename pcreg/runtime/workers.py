@@ -63,16 +63,18 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
         for number in range(count):
             one = [cores[number % len(cores)]]
             cores_of_next.put((cores[number::count] or one) if on_gpu else one)
-        with ProcessPoolExecutor(count, context, _begin, (cores_of_next,)) as pool:
-            for _ in range(count if on_gpu else 0):
-                pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
-            try:
-                yield pool
-            except BrokenExecutor as error:
-                left = 0
-                while not cores_of_next.empty():
-                    left += bool(cores_of_next.get())
-                raise InputError(BROKEN if left < count else NOT_BEGUN) from error
+        pool = ProcessPoolExecutor(count, context, _begin, (cores_of_next,))
+        for _ in range(count if on_gpu else 0):
+            pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
+        try:
+            yield pool
+        except BrokenExecutor as error:
+            left = 0
+            while not cores_of_next.empty():
+                left += bool(cores_of_next.get())
+            raise InputError(BROKEN if left < count else NOT_BEGUN) from error
+        finally:
+            pool.shutdown(cancel_futures=True)  # nobody waits for them if the caller failed
 
 
 def map_unordered(

@@ -138,6 +138,18 @@ def slowly(item):
     time.sleep(0.05)
 
 
+def fail_at(results):
+    for _ in results:
+        raise OSError("the disk is full")
+
+
+def test_a_caller_that_fails_does_not_wait_for_all_calls():
+    start = time.perf_counter()
+    with pytest.raises(OSError, match="disk"), executor_of(1) as worker:
+        fail_at(map_unordered(worker, slowly, (), range(400)))
+    assert time.perf_counter() - start < 10
+
+
 def test_no_workers_means_here():
     with executor_of(0) as executor:
         results = list(map_unordered(executor, np.add, (1,), iter([2, 3])))
