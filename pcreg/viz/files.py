@@ -44,6 +44,7 @@ def write(
     """
     clock = Clock()
     paths = [folder / "result.json", folder / "aligned.ply"]
+    again = paths[0].is_file()
     write_text(paths[0], json.dumps(record, indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
     some, others = (every_nth(points, MAX_ALIGNED_POINTS) for points in (source, target))
@@ -59,8 +60,9 @@ def write(
     if html:
         paths.append(folder / "viewer.html")
         viewer(source, target, registration, paths[-1], title=title, record=record)
-    for other in {folder / "overview.png", folder / "viewer.html"}.difference(paths):
-        other.unlink(missing_ok=True)  # of an earlier answer
+    if again:  # else they are no pictures of an earlier answer
+        for other in {folder / "overview.png", folder / "viewer.html"}.difference(paths):
+            other.unlink(missing_ok=True)
     clock.lap("draw")
     return paths, clock.seconds
 

@@ -28,7 +28,7 @@ def test_json_is_the_result_alone_in_one_line(scans, tmp_path, capsys):
 
 
 def test_pictures_of_an_earlier_answer_go(scans, tmp_path):
-    for name in ("overview.png", "viewer.html"):
+    for name in ("result.json", "overview.png", "viewer.html"):
         (tmp_path / name).touch()
     assert main([*map(str, scans), *FPFH, "--no-picture", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"result.json", "aligned.ply"}
