@@ -94,13 +94,17 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     prior = Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
     _check_search(options)
     shared.check(options)
-    return (_batch if options.batch else pair.run)(options, stdout, prior=prior)
+    if options.batch:
+        return _batch(options, stdout, prior)
+    shared.refuse_to_overwrite(filter(None, [options.near]), options.out / "result.json")
+    return pair.run(options, stdout, prior=prior)
 
 
 def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     """Register the pairs of --batch; whether all are registered."""
     from pcreg.registration import batch
 
+    shared.refuse_to_overwrite(options.batch, options.out / "table.csv")
     pairs, registrar = batch.pairs_of(*options.batch), shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         records = batch.run(

@@ -31,8 +31,9 @@ def test_a_right_motion_is_status_0_and_its_result_is_a_motion_again(scans, room
     result = json.loads((tmp_path / "result.json").read_text())
     assert np.linalg.eigvalsh(result["covariance"]).min() > 0
     np.testing.assert_allclose(result["T_target_source"], room.T_target_source, atol=0.05)
-    again = [*scans[:2], str(tmp_path / "result.json"), *FAST, "--out", str(tmp_path / "again")]
-    assert main([*again, "--quiet"]) == 0
+    again = [*scans[:2], str(tmp_path / "result.json"), *FAST, "--quiet", "--out"]
+    assert main([*again, str(tmp_path / "again")]) == 0
+    assert main([*again, str(tmp_path)]) == 2  # it would be overwritten
     assert capsys.readouterr().out == ""
 
 

@@ -38,6 +38,7 @@ def test_a_misspelt_command_is_status_two(arguments, words, capsys):
         (["--batch", "l.csv", "--units=mm", "--units=m"], "one unit"),
         (["a.ply", "b.ply", "--units=mm", "--units=m", "--units=m"], "too often"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
+        (["--batch", "table.csv", "--out", "."], "table.csv: would be overwritten; name another folder"),
         (["a.ply", "b.ply", "--viewpoint=auto", "--viewpoint=auto", "--viewpoint=auto"], "too often"),
         (["a.ply", "b.ply", "--voxel", "nan"], "voxel nan is not a size; use a positive number of metres"),
         (["a.ply", "b.ply", "--seed", "-1"], "seed=-1: a whole number is needed, 0 or more"),
