@@ -97,7 +97,7 @@ class Placement:
         found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
         shared = found[: len(own), len(own) :].toarray()
         nearest = int(shared.max(1).argmax())
-        touched = np.argsort(-shared[nearest])[: MAX_AROUND + 1]
+        touched = np.argsort(-shared[nearest], kind="stable")[: MAX_AROUND + 1]
         target = [there[n] for n in touched if shared[nearest, n] >= MIN_OVERLAP]
         if not target:
             return None
