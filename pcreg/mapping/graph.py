@@ -5,7 +5,7 @@ spanning tree, are optimised robustly (line processes; Choi, Zhou and Koltun, CV
 contradict the poses are dropped, the weakest first.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +58,7 @@ class Edge(Motion):
 class PoseGraph:
     poses: np.ndarray  # (n, 4, 4), each in the local frame of the first scan of its component
     component: np.ndarray  # (n,) int64, ascending by the first scan
-    rejections: tuple[str, ...]  # of each edge why it is not used; empty: it is
+    rejections: dict[Edge, str]  # the edges that are not used, and why
 
 
 def solve(
@@ -69,76 +69,72 @@ def solve(
     What is connected is solved by itself, so that no map depends on others. `solved` keeps its poses for
     later calls, (m, 4, 4) by the edges and the triangles that each closes.
     """
-    solved = {} if solved is None else solved
+    n, solved = len(probes), {} if solved is None else solved
     triangles = _closed_triangles(edges, probes, MAX_CLOSURE_VOXELS * voxel)
-    rejections = [""] * len(edges)
-    poses = np.tile(np.eye(4), (len(probes), 1, 1))
-    left = [list(range(len(edges)))]
-    while left:
-        for own in _connected(edges, left.pop(), len(probes)):
-            used = [edges[number] for number in own]
-            rows = np.unique([(edge.source, edge.target) for edge in used])
-            closed = triangles[own]
-            if (key := (tuple(used), closed.tobytes())) not in solved:
-                solved[key] = _solved(rows, used, closed, voxel)
-            poses[rows] = solved[key]
-            if refused := _contradicting(edges, own, poses, probes, triangles, voxel):
-                rejections = [refused.get(number, reason) for number, reason in enumerate(rejections)]
-                poses[rows] = np.eye(4)
-                left.append([number for number in own if number not in refused])
-    used = [edge for edge, reason in zip(edges, rejections, strict=True) if not reason]
-    return PoseGraph(poses, components(len(probes), used), tuple(rejections))
+    poses, rejections = np.tile(np.eye(4), (n, 1, 1)), {}
+    todo = _connected(n, edges)
+    while todo:
+        used = todo.pop()
+        rows = np.unique([(edge.source, edge.target) for edge in used])
+        closed = np.array([triangles[edge] for edge in used])
+        if (key := (tuple(used), closed.tobytes())) not in solved:
+            solved[key] = _solved(rows, used, closed, voxel)
+        poses[rows] = solved[key]
+        if contradicting := _contradicting(used, triangles, poses, probes, voxel):
+            rejections |= contradicting
+            poses[rows] = np.eye(4)
+            todo += _connected(n, [edge for edge in used if edge not in contradicting])
+    return PoseGraph(poses, components(n, [edge for edge in edges if edge not in rejections]), rejections)
 
 
-def _connected(edges: Sequence[Edge], numbers: Sequence[int], n: int) -> list[list[int]]:
-    """The numbers of edges between n scans, those that are connected together."""
-    component = components(n, [edges[number] for number in numbers])
-    together: dict[int, list[int]] = defaultdict(list)
-    for number in numbers:
-        together[component[edges[number].source]].append(number)
+def _connected(n: int, edges: Sequence[Edge]) -> list[list[Edge]]:
+    """The edges between n scans, those that are connected together."""
+    component = components(n, edges)
+    together: dict[int, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        together[component[edge.source]].append(edge)
     return list(together.values())
 
 
 def _contradicting(
     edges: Sequence[Edge],
-    used: Sequence[int],
+    triangles: Counter[Edge],
     poses: np.ndarray,
     probes: Sequence[np.ndarray],
-    triangles: np.ndarray,
     voxel: float,
-) -> dict[int, str]:
-    """Numbers of edges in use to reject, and why: the weakest half of those furthest off their poses."""
-    residual = {}
-    for number in used:
-        T, source = edges[number].T_target_source, edges[number].source
-        residual[number] = rms_displacement(probes[source], T, _relative(edges[number], poses))
+) -> dict[Edge, str]:
+    """Edges to reject, and why: the weakest half of those furthest off their poses."""
+    residual = {
+        edge: rms_displacement(probes[edge.source], edge.T_target_source, _relative(edge, poses))
+        for edge in edges
+    }
     most = max(MAX_RESIDUAL_VOXELS * voxel, max(residual.values()) / 2)
-    far = [number for number in used if residual[number] > most]
-    far.sort(key=lambda number: triangles[number] + edges[number].confidence)
+    far = [edge for edge in edges if residual[edge] > most]
+    far.sort(key=lambda edge: triangles[edge] + edge.confidence)
     reasons = {}
-    for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
-        moved = _relative(edges[number], poses), edges[number].T_target_source
+    for edge in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
+        moved = _relative(edge, poses), edge.T_target_source
         size = f"{translation_error(*moved):.2f} m and {rotation_error(*moved):.1f} degrees"
-        reasons[number] = f"contradicts the other pairs by {size}"
+        reasons[edge] = f"contradicts the other pairs by {size}"
     return reasons
 
 
-def _closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
-    """Number of triangles that each edge closes within the tolerance, metres: (E,)."""
+def _closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> Counter[Edge]:
+    """Number of triangles that each edge closes within the tolerance, metres."""
     between = {}
     around: dict[int, set[int]] = defaultdict(set)
-    for number, edge in enumerate(edges):
-        between[edge.source, edge.target] = number, edge.T_target_source
-        between[edge.target, edge.source] = number, inverse(edge.T_target_source)
+    for edge in edges:
+        between[edge.source, edge.target] = edge, edge.T_target_source
+        between[edge.target, edge.source] = edge, inverse(edge.T_target_source)
         around[edge.source].add(edge.target)
         around[edge.target].add(edge.source)
-    closed = np.zeros(len(edges), dtype=np.int64)
+    closed: Counter[Edge] = Counter()
     for a, b in between:
         for c in around[a] & around[b]:
             if a < b < c:
                 (ab, T_b_a), (bc, T_c_b), (ac, T_c_a) = between[a, b], between[b, c], between[a, c]
                 if rms_displacement(probes[a], T_c_b @ T_b_a, T_c_a) <= tolerance:
-                    closed[[ab, bc, ac]] += 1
+                    closed.update((ab, bc, ac))
     return closed
 
 

@@ -104,8 +104,7 @@ class GrowingMap:
 
     def used(self) -> list[Edge]:
         """The edges on which the poses rest."""
-        edges = zip(self._standing(), self.graph.rejections, strict=True)
-        return [edge for edge, rejection in edges if not rejection]
+        return [edge for edge in self._standing() if edge not in self.graph.rejections]
 
     def follow(self) -> None:
         """Join each scan to the one before it by odometry; the pair of a rejected step is one like others."""
@@ -235,11 +234,8 @@ class GrowingMap:
 
     def _map_edges(self, rows: Sequence[int]) -> Iterator[MapEdge]:
         """Pairs on record, by the `rows` (n,) of the scans in the map; with reasons against unused ones."""
-        reasons = self.refuted | self.contradicted
-        reasons |= {
-            (edge.source, edge.target): reason
-            for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)
-        }
+        reasons = dict.fromkeys(self.edges, "") | self.refuted | self.contradicted
+        reasons |= {(edge.source, edge.target): why for edge, why in self.graph.rejections.items()}
         for (source, target), record in sorted(self.answers.items()):
             T = record.get("T_target_source")
             unused = reasons.get((source, target), DOUBTFUL if record["registered"] else "not registered")

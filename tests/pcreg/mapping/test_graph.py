@@ -24,8 +24,8 @@ def test_wrong_edges_are_dropped_and_move_nothing(confidence):
     edges = ring(poses)
     false = [wrong(7, 0, confidence), wrong(5, 1, confidence), wrong(9, 4, confidence)]
     found = solve([*false, *edges], probes(10), VOXEL)
-    assert [bool(reason) for reason in found.rejections] == [True] * 3 + [False] * len(edges)
-    assert all("contradicts the other pairs by" in reason for reason in found.rejections[:3])
+    assert found.rejections.keys() == {*false}
+    assert all("contradicts the other pairs by" in reason for reason in found.rejections.values())
     assert (found.component == 0).all()
     assert_placed(found.poses, poses)
 
@@ -38,7 +38,7 @@ def test_scans_that_nothing_joins_are_components_of_their_own():
     ]
     found = solve(edges, probes(7), VOXEL)
     assert found.component.tolist() == [0, 0, 0, 1, 2, 2, 2]
-    assert found.rejections == ("",) * 6
+    assert not found.rejections
     np.testing.assert_array_equal(found.poses[[0, 3, 4]], np.tile(np.eye(4), (3, 1, 1)))
 
 
@@ -49,10 +49,10 @@ def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
     moved = [edge(e.source + 10, e.target + 10, e.T_target_source) for e in beside]
     solved = {}
     found = solve([*moved, *edges], probes(10) * 2, VOXEL, solved)
-    for rows, count, alone in ((slice(10), len(moved), edges), (slice(10, 20), 0, beside)):
+    for rows, own, alone in ((slice(10), edges, edges), (slice(10, 20), moved, beside)):
         by_itself = solve(alone, probes(10), VOXEL)
         np.testing.assert_array_equal(found.poses[rows], by_itself.poses)
-        assert found.rejections[count : count + len(alone)] == by_itself.rejections
+        assert [*map(found.rejections.get, own)] == [*map(by_itself.rejections.get, alone)]
     monkeypatch.setattr(graph, "_solved", None)
     np.testing.assert_array_equal(solve([*moved, *edges], probes(10) * 2, VOXEL, solved).poses, found.poses)
 
