@@ -9,7 +9,6 @@ one are verified there as a submap.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from itertools import chain
 from typing import Any
 
@@ -37,8 +36,8 @@ Joint = tuple[Motion, Registration]  # a motion between two maps, and the verdic
 class Consolidation:
     """Drops edges between parts of a map that submaps refute, and joins maps that belong together."""
 
-    def __init__(self, growing: GrowingMap, executor: Executor | None) -> None:
-        self.growing, self.executor = growing, executor
+    def __init__(self, growing: GrowingMap) -> None:
+        self.growing = growing
         self.answers: dict[tuple[object, ...], Any] = {}  # by the keys of the questions
         self.refused: list[Joint] = []  # the likeliest between maps that are not joined
 
@@ -147,8 +146,9 @@ class Consolidation:
     def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
         """The questions with their answers, and a bar if there are words; none is computed twice."""
         new = list({each.key: each for each in questions if each.key not in self.answers}.values())
-        shared = self.growing.work, self.growing.paths, self.growing.voxel
-        found = map_unordered(self.executor, answered, shared, new)
+        growing = self.growing
+        shared = growing.work, growing.paths, growing.voxel
+        found = map_unordered(growing.executor, answered, shared, new)
         if words:
             found = progress(found, words, len(new))
         self.answers |= {question.key: answer for question, answer in found}

@@ -57,9 +57,11 @@ def _screen(keypoints: KeypointFile, prior: Prior, pair: ScanPair) -> int:
 class GrowingMap:
     """The scans, and the records of their pairs so far."""
 
-    def __init__(self, work: Work, scans: dict[str, Scan], voxel: float, records: Records) -> None:
+    def __init__(
+        self, work: Work, scans: dict[str, Scan], voxel: float, records: Records, executor: Executor | None
+    ) -> None:
         """Begin with scans by path, described at `voxel` metres, and the records of pairs so far."""
-        self.work, self.voxel, self.records = work, voxel, records
+        self.work, self.voxel, self.records, self.executor = work, voxel, records, executor
         self.paths, self.scans = tuple(scans), tuple(scans.values())
         self.probes = [scan.probes for scan in self.scans]
         self.inliers: Values = {}  # matches that agree, of the screened pairs
@@ -114,27 +116,27 @@ class GrowingMap:
                 self._add_record(n, n - 1, record)
         self.solve()
 
-    def register(self, executor: Executor | None, after_round: Callable[[], object]) -> None:
+    def register(self, after_round: Callable[[], object]) -> None:
         """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
         stored = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
-        self._compare(executor, stored, candidates(keypoints))
+        self._compare(stored, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
-            self._compare(executor, stored, partners_of_partners(len(keypoints), self.inliers))
-        for _ in progress(self._rounds(executor, after_round), "register", self._pairs_left()):
+            self._compare(stored, partners_of_partners(len(keypoints), self.inliers))
+        for _ in progress(self._rounds(after_round), "register", self._pairs_left()):
             pass
 
-    def _compare(self, executor: Executor | None, keypoints: KeypointFile, pairs: Sequence[ScanPair]) -> None:
+    def _compare(self, keypoints: KeypointFile, pairs: Sequence[ScanPair]) -> None:
         """Screen pairs of scans."""
-        screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
+        screened = map_unordered(self.executor, _screen, (keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
             self.inliers[pair] = self.inliers[pair[::-1]] = count
 
-    def _rounds(self, executor: Executor | None, after_round: Callable[[], object]) -> Iterator[ScanPair]:
+    def _rounds(self, after_round: Callable[[], object]) -> Iterator[ScanPair]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
         while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
-            yield from self._answered(executor, chosen)
+            yield from self._answered(chosen)
             after_round()
 
     def _proposed(self, count: int) -> list[ScanPair]:
@@ -165,15 +167,16 @@ class GrowingMap:
         n = len(self.scans)
         return max(min(MAX_PAIRS_PER_SCAN * n, n * (n - 1) // 2) - len(self.answers), 0)
 
-    def _answered(self, executor: Executor | None, chosen: Sequence[ScanPair]) -> Iterator[ScanPair]:
+    def _answered(self, chosen: Sequence[ScanPair]) -> Iterator[ScanPair]:
         """Register the pairs that are not on record, and add all in the order given."""
         named: dict[Pair, ScanPair] = {
             (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
         }
         kept = self.records.by_pair
-        todo = [pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
+        new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair))
+        todo = dict.fromkeys(new)
         yield from (ends for pair, ends in named.items() if pair not in todo)
-        for pair, record in map_unordered(executor, Work.register, (self.work,), todo):
+        for pair, record in map_unordered(self.executor, Work.register, (self.work,), todo):
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():

@@ -174,11 +174,11 @@ def run(
         used = {path: scans[path] for path in paths if path in scans}
         if len(used) < 2:
             raise InputError(f"{len(used)} of {len(paths)} scans can be used; {next(iter(errors.values()))}")
-        growing = GrowingMap(work, used, voxel, records)
+        growing = GrowingMap(work, used, voxel, records, executor)
         if sequence:
             growing.follow()
-        consolidation = Consolidation(growing, executor)
-        growing.register(executor, consolidation.cut if len(used) > FEW_SCANS else growing.solve)
+        consolidation = Consolidation(growing)
+        growing.register(consolidation.cut if len(used) > FEW_SCANS else growing.solve)
         consolidation.run()
     return growing.result(paths, errors)
 

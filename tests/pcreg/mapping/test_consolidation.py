@@ -27,7 +27,7 @@ def poses():
 def growing(poses):
     """Scans 0 to 3 and 4 to 6 in a map each."""
     scans = [scan(transform(inverse(pose), corner(seed))) for seed, pose in enumerate(poses)]
-    made = GrowingMap(None, dict(zip("abcdefg", scans, strict=True)), VOXEL, records=None)
+    made = GrowingMap(None, dict(zip("abcdefg", scans, strict=True)), VOXEL, None, None)
     pairs = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 4), (6, 4), (6, 5)]
     add(made, *(measured(poses, *pair, confidence=0.995) for pair in pairs))
     made.solve()
@@ -76,7 +76,7 @@ def test_of_two_places_between_parts_the_likelier_counts(growing, poses, monkeyp
     monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.8))
     add(growing, *(measured(poses, *pair, confidence=0.9) for pair in PAIRS))
     add(growing, edge(0, 5, TURNED, confidence=0.98))
-    assert Consolidation(growing, None).cut()
+    assert Consolidation(growing).cut()
     assert growing.refuted == {(0, 5): OUTWEIGHED}
     assert not growing.graph.component.any()
 
@@ -101,7 +101,7 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
     add(growing, *(edge(a, b, inverse(poses[b]) @ TURNED @ poses[a], confidence=0.99) for a, b in wrong))
     growing.solve()
     assert growing.graph.component[6] == growing.graph.component[others[0]]
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert (growing.graph.component[:6] != growing.graph.component[6]).all()
     assert growing.refuted == dict.fromkeys(wrong, f"{SEVERED}: because")
     keys = [question.key for question in asked]
@@ -116,7 +116,7 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
     add(growing, *(edge(a, b, inverse(poses[b]) @ place @ poses[a], confidence=0.95) for a, b in PAIRS))
     growing.solve()
     assert growing.graph.component.tolist() == [0] * N
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if right else 1] * 3]
     assert growing.refuted == ({} if right else dict.fromkeys(PAIRS, f"{SEVERED}: because"))
 
@@ -127,7 +127,7 @@ def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses
 def test_an_edge_and_a_submap_decide_together(growing, poses, monkeypatch, own, answer, kept):
     monkeypatch.setattr(consolidation, "answered", oracle(poses, answer))
     add(growing, measured(poses, 4, 3, confidence=own))
-    assert Consolidation(growing, None).cut() != kept
+    assert Consolidation(growing).cut() != kept
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if kept else 1] * 3]
 
 
@@ -143,7 +143,7 @@ def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monke
     pairs = [(6, 2), (6, 3), (6, 4), (6, 5)]
     add(growing, *(measured(poses, *pair, confidence=0.98) for pair in pairs))
     growing.solve()
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert growing.graph.component.tolist() == [0] * N
     assert not growing.refuted
 
@@ -156,7 +156,7 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     growing.answers[4, 3] = refused(inverse(poses[3]) @ poses[4])
     agree(growing, 5)
     growing.solve()
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert growing.graph.component.tolist() == [0] * N
     assert growing.contradicted == {(5, 2): CONTRADICTED}
     (joint,) = [each for each in growing.edges.values() if each.verified]
@@ -171,7 +171,7 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
 def test_a_place_that_is_searched_has_to_be_verified(growing, poses, monkeypatch, confidence, joined):
     monkeypatch.setattr(consolidation, "answered", oracle(poses, confidence))
     agree(growing, 20)
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if joined else 1] * 3]
     if not joined:  # its best place is on record
         (best,) = [each for each in growing.answers.values() if "scans around" in each.get("reason", "")]
@@ -184,5 +184,5 @@ def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypa
     for pair, T in (((4, 3), poses[4]), ((5, 2), TURNED @ poses[5])):
         growing.answers[pair] = refused(inverse(poses[pair[1]]) @ T)
     agree(growing, 5)
-    Consolidation(growing, None).run()
+    Consolidation(growing).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]

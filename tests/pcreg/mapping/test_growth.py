@@ -47,7 +47,7 @@ def maps(n):
     """Maps of two scans; each agrees with two others, and a refused pair lies between each two of these."""
     rng = np.random.default_rng(0)
     surface = scan(rng.uniform(0, 1, (200, 3)))
-    growing = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, records=None)
+    growing = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, None, None)
     for row in range(0, n, 2):
         edge = measured(np.tile(np.eye(4), (n, 1, 1)), row + 1, row, confidence=0.99)
         growing.edges[row + 1, row] = edge
@@ -56,7 +56,7 @@ def maps(n):
             growing.answers[row, other % n] = motion
             growing.inliers[row, other % n] = growing.inliers[other % n, row] = 5
     growing.solve()
-    return Consolidation(growing, None).run
+    return Consolidation(growing).run
 
 
 @pytest.mark.parametrize("stage", [pose_graph, maps])
@@ -78,7 +78,7 @@ def test_a_pair_of_many_scans_needs_more_confidence():
     surface = scan(np.random.default_rng(0).uniform(0, 1, (200, 3)))
 
     def grown(n):
-        found = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, records=None)
+        found = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, None, None)
         motion = np.eye(4).tolist()
         record = {"registered": True, "reason": "fits", "T_target_source": motion, "covariance": COVARIANCE}
         found._add_record(1, 0, record | {"confidence": 0.8})
