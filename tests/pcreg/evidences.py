@@ -21,7 +21,6 @@ def evidence(**changed: Any) -> Evidence:
         "overlap": 0.6,
         "rmse": 0.01,
         "plane_rmse": 0.2,
-        "viewpoints_known": True,
         "free_space_violation": 0.01,
         "contradiction": 0.004,
         "curved_contradiction": 0.05,

@@ -36,7 +36,6 @@ class Evidence:
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
     plane_rmse: float  # voxels, of the overlap, from the planes through the other cloud's points
-    viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
     # Of what a sensor sees of the other cloud, shares that
     contradiction: float  # stand in one piece where it looked through, away from borders of what it saw
@@ -71,7 +70,6 @@ def gather_evidence(
         overlap=refined.overlap,
         rmse=refined.rmse,
         plane_rmse=plane_rmse,
-        viewpoints_known=source.viewpoint_known and target.viewpoint_known,
         free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
         contradiction=_share([(each.against, each.confirmed) for each in sights]),
         curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),

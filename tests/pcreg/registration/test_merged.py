@@ -59,7 +59,6 @@ def test_a_scan_is_registered_to_a_map(room, merged):
     target = registrar.prepare(points, viewpoint=places)
     found = registrar.register(registrar.prepare(transform(T, room.target), viewpoint=T[:3, 3]), target)
     assert found.registered
-    assert found.evidence.viewpoints_known
     assert found.evidence.same_side_ratio > 0.95
     assert correct(found, np.linalg.inv(T))
     assert found.to_dict()["viewpoints"]["target"] == "per point"
