@@ -43,7 +43,7 @@ class Protocol(Scoring):
     samples: Annotated[Sequence[int | None], Field(min_length=1)] = (None,)
     draw: Literal["points", "matches"] = "points"
     mutual: bool = True  # the estimator gets mutual matches, else the nearest of each source point
-    fit: Literal["drawn", "all"] = "drawn"  # the points on which the estimator scores hypotheses
+    fit: Literal["drawn", "all"] = "drawn"  # with drawn matches: on which points hypotheses are scored
     tau1: PositiveFloat | None = None  # metres between right matches under the true motion; 2 x voxel
     tau2: Annotated[float, Field(ge=0, lt=1)] = 0.05  # the inlier ratio above which a pair counts as matched
     distance: PositiveFloat | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
@@ -70,6 +70,8 @@ class Protocol(Scoring):
                 raise InputError(f"protocol.samples={samples}: RANSAC needs {self.n} or more; null takes all")
         if self.draw == "matches" and not self.mutual:
             raise InputError("protocol.mutual=false: protocol.draw=matches draws from mutual matches")
+        if self.draw == "points" and self.fit == "all":
+            raise InputError("protocol.fit=all: goes with protocol.draw=matches alone; set both")
 
 
 @dataclass(frozen=True)

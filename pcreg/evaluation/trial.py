@@ -92,15 +92,7 @@ def _of_points(
     found = match_all(a.features, b.features)
     seconds = process_time() - start
     matches = found if protocol.mutual else replace(found, rows=found.one_way)
-    if protocol.fit == "drawn":
-        return Matched(a, b, matches, found.rows, seconds)
-
-    def numbered(pairs: np.ndarray) -> np.ndarray:
-        """Pairs (P, 2) of drawn points as rows of the clouds."""
-        return np.column_stack([rows[column] for rows, column in zip(drawn, pairs.T, strict=True)])
-
-    whole = replace(found, rows=numbered(matches.rows), one_way=numbered(found.one_way))
-    return Matched(source, target, whole, numbered(found.rows), seconds)
+    return Matched(a, b, matches, found.rows, seconds)
 
 
 def _of_matches(

@@ -158,6 +158,7 @@ def test_published_figures_are_fractions_with_known_keys():
         ({"samples": [2]}, "samples=2"),
         ({"samples": [10, 10]}, "number once"),
         ({"draw": "matches", "mutual": False}, "mutual"),
+        ({"fit": "all"}, "fit"),
         ({"gates": ()}, "gates"),
     ],
 )

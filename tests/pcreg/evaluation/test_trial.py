@@ -56,11 +56,6 @@ def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
     np.testing.assert_array_equal(matched.mutual, match_all(a.features, b.features).rows)
     expected = matched.mutual if mutual_only else matched.matches.one_way
     np.testing.assert_array_equal(matched.matches.rows, expected)
-    whole = next(draws(PAIR, *clouds, replace(protocol, fit="all"), (0,)))[2]
-    assert len(whole.source.points) == len(whole.target.points) == 150
-    for name in ("rows", "one_way"):
-        rows, own = getattr(whole.matches, name), getattr(matched.matches, name)
-        np.testing.assert_array_equal(whole.source.points[rows[:, 0]], matched.source.points[own[:, 0]])
 
 
 def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
