@@ -119,7 +119,7 @@ class GrowingMap:
     def register(self, after_round: Callable[[], object]) -> None:
         """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
-        stored = KeypointFile(keypoints, self.work.folder / "keypoints.npy")
+        stored = KeypointFile(keypoints, self.work.folder / "keypoints.bin")
         self._compare(stored, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
             self._compare(stored, partners_of_partners(len(keypoints), self.inliers))

@@ -17,6 +17,7 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.nearest import evenly
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
+from pcreg.runtime.files import replacing
 
 MAX_QUERIES = 1_000
 MAX_KEYPOINTS = 5_000
@@ -45,16 +46,16 @@ class KeypointFile:
     """Keypoints of scans in a file, of which all processes of a machine share one copy in memory."""
 
     def __init__(self, scans: Sequence[Keypoints], path: Path) -> None:
-        self.path, self.voxel = path, scans[0].voxel
+        self.path, self.voxel, self.columns = path, scans[0].voxel, 3 + scans[0].features.shape[1]
         self.starts = np.cumsum([0, *(len(scan.points) for scan in scans)])
-        shape = int(self.starts[-1]), 3 + scans[0].features.shape[1]
-        rows = np.lib.format.open_memmap(path, "w+", np.float32, shape)
-        for scan, start in zip(scans, self.starts, strict=False):
-            rows[start : start + len(scan.points)] = np.concatenate([scan.points, scan.features], axis=1)
-        rows.flush()
+        # Not by a memory map: on a full disk that ends the process
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            for scan in scans:
+                file.write(np.concatenate([scan.points, scan.features], axis=1))
 
     def __getitem__(self, scan: int) -> Keypoints:
-        rows = np.load(self.path, mmap_mode="r")[self.starts[scan] : self.starts[scan + 1]]
+        whole = np.memmap(self.path, np.float32, "r").reshape(-1, self.columns)
+        rows = whole[self.starts[scan] : self.starts[scan + 1]]
         return Keypoints(np.asarray(rows[:, :3]), np.asarray(rows[:, 3:]), self.voxel)
 
 
