@@ -88,7 +88,8 @@ def _quoted(override: str) -> str:
 
 def _choices(group: str, overrides: list[str]) -> dict[str, Path]:
     """The files of a group by name: those of --config-dir, and ours, which come first."""
-    folders = [*(Path(own[1]) for own in map(OWN.match, overrides) if own), CONFIGS]
+    own = [place[1].replace(r"\'", "'") for place in map(OWN.match, overrides) if place]
+    folders = [*map(Path, own), CONFIGS]
     return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
 
 
@@ -137,7 +138,8 @@ def run(
     flags, overrides = parser.parse_known_args(arguments)
     unknown = [each for each in overrides if each.startswith("-")]
     if own := flags.config_dir:
-        overrides.append(f"hydra.searchpath=['file://{own.absolute()}']")
+        place = str(own.absolute()).replace("'", r"\'")
+        overrides.append(f"hydra.searchpath=['file://{place}']")
         sys.path.insert(0, str(own.absolute()))
 
     def go() -> int:
@@ -183,7 +185,7 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
         if name in base and OmegaConf.is_interpolation(base, name):
             with suppress(OmegaConfBaseException):  # of a value that is missing
                 default = base[name]
-        if isinstance(value, DictConfig) and (isinstance(hint, dict) or hint not in (bool, int, float, str)):
+        if isinstance(value, DictConfig) and hint not in (bool, int, float, str):
             below = base[name] if isinstance(default, dict) else OmegaConf.create()
             check(value, below, hint if isinstance(hint, dict) else _hints(value), full)
         elif isinstance(default, dict) and value is not None:

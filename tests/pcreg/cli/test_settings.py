@@ -149,7 +149,8 @@ CLASS = """class Mine:
 
 def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", sys.path[:])
-    (tmp_path / "data").mkdir()
+    tmp_path /= "it's mine"
+    (tmp_path / "data").mkdir(parents=True)
     (tmp_path / "data" / "mine.yaml").write_text(MINE.format(module="of_this_test"))
     (tmp_path / "data" / "lost.yaml").write_text(MINE.format(module="nowhere"))
     (tmp_path / "of_this_test.py").write_text(CLASS)
