@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pcreg.arrays import every_nth
 from pcreg.geometry.normals import normals_of
 from pcreg.geometry.overlap import distances_to
-from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.se3 import box, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
@@ -99,33 +99,43 @@ def _legend(draw: ImageDraw.ImageDraw, y: int, limit: float) -> None:
 
 
 def _sections(source: np.ndarray, target: np.ndarray, limit: float) -> Iterator[View]:
-    """Three sections of clouds (N, 3) with z up.
+    """Three sections of clouds (N, 3) with z up, each `limit` thick, through the place where both have most.
 
-    Each is `limit` thick and lies where both clouds have most and neither fills the frame, as a floor does.
+    There each lies where both clouds have most and neither fills the frame, as a floor does.
     """
     size = np.array(PANEL) * limit / LIMIT_PIXELS
-    exact = (cloud.astype(np.float64) for cloud in (source, target))
-    thin = [cloud[voxel_downsample(cloud, limit)] for cloud in exact]
-    low, high = np.percentile(np.concatenate(thin), (0, 100), axis=0)
-    step = np.maximum(size[0] / 2, (high - low).max() / 500)
-    bins = [np.arange(start, end + step, step) for start, end in zip(low[:2], high[:2] + step, strict=True)]
-    heights = []
-    for cloud in thin:  # of what stands in each place; a floor has none
-        places, levels = np.unique(np.floor(cloud[:, :2] / limit), axis=0, return_counts=True)
-        heights.append(np.histogram2d(*(places.T * limit), bins, weights=levels - 0.99)[0])
-    both = np.minimum(*heights) + 1e-6 * sum(heights)  # somewhere if they share nothing
-    every, place = np.concatenate(thin), np.unravel_index(both.argmax(), both.shape)
-    there = (np.floor((np.floor(every[:, :2] / limit) * limit - low[:2]) / step) == place).all(1)
-    middle = np.median(every[there] if there.any() else every, axis=0)
-    thin = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in thin]
+    clouds = [cloud.astype(np.float64) for cloud in (source, target)]
+    clouds = [cloud[voxel_downsample(cloud, limit)] for cloud in clouds]
+    middle = _fullest_place(*clouds, size[0] / 2, limit)
+    near = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in clouds]
+    offsets = np.arange(-size[0] / 2, size[0] / 2 + limit, limit)
     for axis, name, camera in (2, "above", ABOVE), (1, "the side", SIDE), (0, "the front", FRONT):
-        edges = np.arange(-size[0] / 2, size[0] / 2 + limit, limit)
-        counts = np.stack([np.histogram(cloud[:, axis] - middle[axis], edges)[0] for cloud in thin])
+        counts = np.stack([np.histogram(cloud[:, axis] - middle[axis], offsets)[0] for cloud in near])
         counts[:, counts.max(0) > MAX_FILL * size.prod() / limit**2] = 0
-        at = middle[axis] + edges[counts.min(0).argmax()]
+        at = middle[axis] + offsets[counts.min(0).argmax()]
         cut = [cloud[(cloud[:, axis] >= at) & (cloud[:, axis] < at + limit)] for cloud in (source, target)]
         frame = camera[:2] @ middle + np.array([[-0.5], [0.5]]) * size
         yield f"section from {name}, {limit:.2g} m thick", cut, [SOURCE, TARGET], camera, frame
+
+
+def _fullest_place(source: np.ndarray, target: np.ndarray, width: float, limit: float) -> np.ndarray:
+    """The middle (3,) of the square, `width` metres wide or more, in which both clouds have most that stands.
+
+    They are downsampled to `limit` metres: a column of cells has a point for each height, a floor has none.
+    """
+    both = np.concatenate([source, target])
+    low, high = box(both)
+    width = max(width, (high - low).max() / 500)
+    edges = [np.arange(low[axis], high[axis] + 2 * width, width) for axis in (0, 1)]
+    standing = []
+    for cloud in (source, target):
+        columns, heights = np.unique(np.floor(cloud[:, :2] / limit), axis=0, return_counts=True)
+        standing.append(np.histogram2d(*(columns.T * limit), edges, weights=heights - 0.99)[0])
+    common = np.minimum(*standing) + 1e-6 * sum(standing)  # somewhere if they share nothing
+    fullest = np.unravel_index(common.argmax(), common.shape)
+    columns = np.floor(both[:, :2] / limit) * limit
+    inside = (np.floor((columns - low[:2]) / width) == fullest).all(1)
+    return np.median(both[inside] if inside.any() else both, axis=0)
 
 
 def shown(points: np.ndarray) -> np.ndarray:
