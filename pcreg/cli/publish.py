@@ -15,7 +15,6 @@ from omegaconf import OmegaConf
 
 from pcreg.cli import exit_status
 from pcreg.cli.options import parser_of
-from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing, write_text
@@ -41,48 +40,34 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
     trained = load_weights(training / f"{which}.safetensors")
+    text = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
+    settings = OmegaConf.create(text)
+    record = OmegaConf.select(settings, "batches.record.path")
+    if not data and not str(record).startswith("pcreg.datasets.simulated."):
+        raise InputError("say with --data what these weights were trained on, and under which licence")
+    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in measured]
+    card = Template(files("pcreg.cli").joinpath("card.md").read_text("utf-8"), keep_trailing_newline=True)
     path = name.with_name(f"{name.name.removesuffix('.safetensors')}.safetensors")
     with replacing(path) as temporary:
         save_weights(temporary, trained, half=True)
         rounded = load_weights(temporary)
-        text = _card(temporary, rounded, training, which, data, measured, before=fingerprint(trained))
-    write_text(path.with_suffix(".md"), text.replace(temporary.name, path.name))
+        words = card.render(
+            weights=path.name,
+            parameters=sum(parameter.numel() for parameter in rounded.parameters()),
+            architecture=rounded.architecture,
+            data=data,
+            record=record,
+            sha_256=hashlib.sha256(temporary.read_bytes()).hexdigest(),
+            checksum=fingerprint(rounded),
+            before=fingerprint(trained),
+            measured="\n\n".join(tables).strip() or "Nothing yet.",
+            name=settings.name,
+            which=which,
+            start=OmegaConf.select(settings, "weights"),
+            settings=text.strip(),
+        )
+    write_text(path.with_suffix(".md"), words)
     return 0
-
-
-def _card(
-    weights: Path,
-    network: ResUNet,
-    training: Path,
-    which: str,
-    data: str | None,
-    folders: list[Path],
-    *,
-    before: str,
-) -> str:
-    """Markdown about the file `weights`, whose checksum was `before`: network, data and measured figures."""
-    settings = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
-    trained, architecture = OmegaConf.create(settings), network.architecture
-    record = OmegaConf.select(trained, "batches.record.path")
-    if not data and not str(record).startswith("pcreg.datasets.simulated."):
-        raise InputError("say with --data what these weights were trained on, and under which licence")
-    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in folders]
-    card = Template(files("pcreg.cli").joinpath("card.md").read_text("utf-8"), keep_trailing_newline=True)
-    return card.render(
-        weights=weights.name,
-        parameters=sum(parameter.numel() for parameter in network.parameters()),
-        architecture=architecture,
-        data=data,
-        record=record,
-        sha_256=hashlib.sha256(weights.read_bytes()).hexdigest(),
-        checksum=fingerprint(network),
-        before=before,
-        measured="\n\n".join(tables).strip() or "Nothing yet.",
-        name=trained.name,
-        which=which,
-        start=OmegaConf.select(trained, "weights"),
-        settings=settings.strip(),
-    )
 
 
 def _read(path: Path, remedy: str) -> str:
