@@ -24,18 +24,8 @@ PUBLISHED_SAMPLES = (5000, 2500, 1000, 500, 250)  # of the lists in published.ya
 
 Records = Sequence[dict[str, Any]]
 Average = Callable[[Sequence[Row], Any], Figures]
-Curve = dict[int | None, float]  # by the number of samples; None: all points
 # The name of a row, and of each number of samples the figures, with their spread over seeds if it is measured
 Rows = list[tuple[str, dict[int | None, tuple[Figures, ...]]]]
-
-
-@dataclass(frozen=True)
-class Published:
-    """Figures of a method from the literature: fractions, metres, degrees."""
-
-    method: str
-    source: str
-    figures: dict[str, Curve]
 
 
 @dataclass(frozen=True)
@@ -63,29 +53,19 @@ class Table:
 
 
 @cache
-def published() -> dict[tuple[str, str], tuple[dict[str, Any], tuple[Published, ...]]]:
-    """The settings and the methods of published.yaml, by benchmark and protocol."""
-
-    def curve(key: str, value: Any) -> Curve:
-        if isinstance(value, list):
-            value = dict(zip(PUBLISHED_SAMPLES, value, strict=True))
-        value = value if isinstance(value, dict) else {None: value}
-        scale = 1 if key.startswith(("RTE", "RRE")) else 100  # the file has percent
-        return {samples: round(each / scale, 5) for samples, each in value.items()}
-
+def published() -> dict[tuple[str, str], dict[str, Any]]:
+    """The content of published.yaml, by benchmark and protocol."""
     text = (files("pcreg.evaluation") / "published.yaml").read_text(encoding="utf-8")
-    return {
-        (table["benchmark"], table["protocol"]): (
-            table.get("settings", {}),
-            tuple(
-                Published(
-                    each["method"], each["source"], {k: curve(k, v) for k, v in each["figures"].items()}
-                )
-                for each in table["methods"]
-            ),
-        )
-        for table in yaml.safe_load(text)
-    }
+    return {(table["benchmark"], table["protocol"]): table for table in yaml.safe_load(text)}
+
+
+def curve(key: str, value: Any) -> dict[int | None, float]:
+    """A published figure, in metres, degrees or as a fraction, by the number of samples; None: all points."""
+    if isinstance(value, list):
+        value = dict(zip(PUBLISHED_SAMPLES, value, strict=True))
+    value = value if isinstance(value, dict) else {None: value}
+    scale = 1 if key.startswith(("RTE", "RRE")) else 100  # the file has percent
+    return {samples: round(each / scale, 5) for samples, each in value.items()}
 
 
 def tables(records: Records, setup: Setup) -> list[Table]:
@@ -120,22 +100,25 @@ def _ours(records: Records, setup: Setup) -> Rows:
 
 def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, list[str]]:
     """Our rows and those of published figures, of one key if it is given; notes: sources, other settings."""
-    settings, entries = published().get((setup.benchmark, setup.protocol.name), ({}, ()))
-    entries = [entry for entry in entries if key is None or key in entry.figures]
-    notes = {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
-    others = [
-        (
-            f"{entry.method} [{notes[entry.source]}]",
-            {n: ({k: v[n] for k, v in entry.figures.items() if n in v},) for n in setup.protocol.samples},
-        )
-        for entry in entries
-    ]
-    sources = [f"[{n}] {source}" for source, n in notes.items()]
-    here = {name: getattr(setup.protocol, name) for name in settings}
-    if entries and (other := [name for name in settings if here[name] != settings[name]]):
-        words = ", ".join(f"{name} is {settings[name]} there and {here[name]} here" for name in other)
-        sources.append(f"Published figures are not comparable: {words}.")
-    return [*rows, *others], sources
+    table = published().get((setup.benchmark, setup.protocol.name), {"methods": ()})
+    methods = [each for each in table["methods"] if key is None or key in each["figures"]]
+    sources = list(dict.fromkeys(each["source"] for each in methods))
+    others = []
+    for each in methods:
+        figures: dict[int | None, Figures] = {n: {} for n in setup.protocol.samples}
+        for name, value in each["figures"].items():
+            for n, figure in curve(name, value).items():
+                if n in figures:
+                    figures[n][name] = figure
+        number = sources.index(each["source"]) + 1
+        others.append((f"{each['method']} [{number}]", {n: (found,) for n, found in figures.items()}))
+    notes = [f"[{number}] {source}" for number, source in enumerate(sources, start=1)]
+    there = table.get("settings", {})
+    here = {name: getattr(setup.protocol, name) for name in there}
+    if methods and (other := [name for name in there if here[name] != there[name]]):
+        words = ", ".join(f"{name} is {there[name]} there and {here[name]} here" for name in other)
+        notes.append(f"Published figures are not comparable: {words}.")
+    return [*rows, *others], notes
 
 
 def _by_samples(records: Records, setup: Setup) -> list[Table]:

@@ -8,7 +8,7 @@ import pytest
 from pcreg.evaluation import metrics
 from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES
-from pcreg.evaluation.tables import Table, cell, heading, per_scene, published, tables
+from pcreg.evaluation.tables import Table, cell, curve, heading, per_scene, published, tables
 from pcreg.runtime.errors import InputError
 
 PROTOCOL = Protocol(name="toy", voxel=0.1, gates=((2.0, 5.0), (0.2, 1.0)))
@@ -144,12 +144,13 @@ def test_without_information_matrices_the_official_recall_is_left_out():
 def test_published_figures_are_fractions_with_known_keys():
     gates = (*PROTOCOL.gates, *INDOOR_GATES, *OUTDOOR_GATES)
     known = metrics.figures(metrics.rows(by_hand(), None, 0), replace(PROTOCOL, gates=gates)).keys()
-    for settings, entries in published().values():
-        assert settings.keys() <= vars(PROTOCOL).keys()
-        for entry in entries:
-            assert entry.figures.keys() <= known
-            assert all(0 < value < 1 for curve in entry.figures.values() for value in curve.values())
-            assert all(heading(key) for key in entry.figures)
+    for table in published().values():
+        assert table.get("settings", {}).keys() <= vars(PROTOCOL).keys()
+        for method in table["methods"]:
+            assert method["figures"].keys() <= known
+            for key, value in method["figures"].items():
+                assert all(0 < each < 1 for each in curve(key, value).values())
+                assert heading(key)
 
 
 @pytest.mark.parametrize(
