@@ -91,23 +91,27 @@ def propose(probability: csr_array, conductance: csr_array, count: int) -> list[
     likely = left >= MIN_GAIN * LEAK / 2  # no resistance exceeds 2 / LEAK
     a, b, left = a[likely], b[likely], left[likely]
     resistance = _resistances(_factored(conductance), a, b)
-    chosen: Values = {}  # in both orders, with probabilities
-    between, shrunk = np.empty((BLOCK, n)), np.empty(BLOCK)  # of the inverse by each pair of a block
-    while len(a) and len(chosen) < 2 * count:
-        best, k = int((left * resistance).argmax()), len(chosen) // 2 % BLOCK
+    chosen: list[tuple[int, int]] = []
+    added: Values = {}  # conductances of the chosen pairs: their probabilities
+    # Each adds a matrix of rank one (Sherman and Morrison): from the inverse goes factor * outer(row, row)
+    rows, factors = np.empty((BLOCK, n)), np.empty(BLOCK)
+    while len(a) and len(chosen) < count:
+        best, k = int((left * resistance).argmax()), len(chosen) % BLOCK
         if left[best] * resistance[best] < MIN_GAIN:
             break
         if k == 0:
-            factor = _factored(conductance + matrix(n, chosen))
-        ends, unit = (int(a[best]), int(b[best])), np.zeros(n)
-        chosen[ends] = chosen[ends[::-1]] = left[best]  # as if it conducted by its probability
-        unit[list(ends)] = 1, -1
-        earlier = shrunk[:k] * (between[:k, ends[0]] - between[:k, ends[1]])
-        between[k] = factor.solve(unit) - earlier @ between[:k]
-        shrunk[k] = left[best] / (1 + left[best] * resistance[best])
-        resistance -= shrunk[k] * (between[k, a] - between[k, b]) ** 2
+            solver = _factored(conductance + matrix(n, added))
+        source, target = int(a[best]), int(b[best])
+        chosen.append((source, target))
+        added[source, target] = added[target, source] = left[best]
+        unit = np.zeros(n)
+        unit[[source, target]] = 1, -1
+        earlier = factors[:k] * (rows[:k, source] - rows[:k, target])
+        rows[k] = solver.solve(unit) - earlier @ rows[:k]
+        factors[k] = left[best] / (1 + left[best] * resistance[best])
+        resistance -= factors[k] * (rows[k, a] - rows[k, b]) ** 2
         left[best] = 0
-    return list(chosen)[::2]
+    return chosen
 
 
 def _factored(conductance: csr_array) -> SuperLU:
