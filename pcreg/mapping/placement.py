@@ -86,19 +86,17 @@ class Placement:
 
     def _joint(self, place: Sequence[Motion]) -> Question | None:
         """A question about the scan that would overlap most, and those around it; None without overlap."""
-        motion = place[0]
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
-            for end in (motion.source, motion.target)
+            for end in (place[0].source, place[0].target)
         )
         T = self._mean(place)
-        poses = np.concatenate([T @ self.poses[own], self.poses[there]])
+        poses = np.concatenate([T @ self.poses[own], self.poses[there]])  # in the map of the target
         scans = [self.scans[row] for row in own + there]
         found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
-        shared = found[: len(own), len(own) :].toarray()
-        nearest = int(shared.max(1).argmax())
-        touched = np.argsort(-shared[nearest], kind="stable")[: MAX_AROUND + 1]
-        target = [there[n] for n in touched if shared[nearest, n] >= MIN_OVERLAP]
+        between = found[: len(own), len(own) :]
+        nearest = int(between.toarray().max(1).argmax())
+        target = [there[n] for n in most_overlapping(between, nearest, MAX_AROUND + 1, MIN_OVERLAP)]
         if not target:
             return None
         source = [own[nearest], *self.around(own[nearest])]
