@@ -1,6 +1,7 @@
 """Odometry: the motion of each of consecutive scans to the one before it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,36 +25,30 @@ def steps(
 
     A step begins with the motion of the step before, or from rest if that fails.
     """
-    motion, before = np.eye(4), None
+    motion = np.eye(4)
+
+    @lru_cache(maxsize=2)  # of two steps in turn
+    def scan_of(path: str) -> gicp.Scan:
+        return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
+
     for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
         name = f"odometry: {name_of(pair)}"
         record = records.by_pair.get(name)
         if record is None or record["stamp"] != stamp_of(pair):
-            target = before or _prepared(work, pair[1], voxel)
-            before = source = _prepared(work, pair[0], voxel)
-            record = _step((source, target), motion, scans[n], scans[n - 1], voxel, pair)
+            record = _step(scan_of, motion, scans[n], scans[n - 1], voxel, pair)
             records.add(record | {"pair": name, "stamp": stamp_of(pair)})
-        else:
-            before = None
         motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
         yield n, record
 
 
-def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | str:
-    """The scan, or the error why it cannot be used."""
-    found, error = attempted(lambda: gicp.Scan(work.cloud(path).cloud.points, voxel, path))
-    return found or error
-
-
 def _step(
-    sides: tuple[gicp.Scan | str, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
+    scan_of: Callable[[str], gicp.Scan], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
 ) -> dict[str, Any]:
-    """The record of one step, from scan a to b."""
+    """The record of one step, from scan a to b, whose files are the pair."""
     record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
-    for side in sides:
-        if isinstance(side, str):
-            return record | {"reason": f"odometry: {side}"}
-    fit = gicp.register_from(*sides, guess, np.eye(4))
+    fit, error = attempted(lambda: gicp.register_from(*map(scan_of, pair), guess, np.eye(4)))
+    if fit is None:
+        return record | {"reason": f"odometry: {error}"}
     if rejection := fit.rejection():
         return record | {"reason": f"odometry: the scans {rejection}"}
     local = between_local(fit.T_target_source, a.frame, b.frame)
