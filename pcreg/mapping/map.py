@@ -108,14 +108,12 @@ class Map:
             "scans": [
                 {
                     "name": name,
-                    "map": int(number) or None,
-                    "T_map_scan": T.tolist() if number else None,
-                    "error": error,
+                    "map": int(self.number[row]) or None,
+                    "T_map_scan": self.T_map_scan[row].tolist() if self.number[row] else None,
+                    "error": self.errors[row],
                     "alone_because": self.why_alone(row),
                 }
-                for row, (name, number, T, error) in enumerate(
-                    zip(self.names, self.number, self.T_map_scan, self.errors, strict=True)
-                )
+                for row, name in enumerate(self.names)
             ],
             "edges": [
                 vars(edge)

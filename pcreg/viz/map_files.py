@@ -4,7 +4,7 @@ Each of several maps has files of its own. Scans are read one after another, and
 scans state where their sensor stood, map.npz holds the viewpoint of each point.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from colorsys import hsv_to_rgb
 from pathlib import Path
 
@@ -38,8 +38,7 @@ def write_map(
     paths = found.save(folder)
     for number in range(1, found.count + 1):
         rows, place = found.scans(number), folder_of(folder, number)
-        thinned = [_thinned(found, row, scan_of(row)) for row in rows]
-        scans, viewpoints = [points for points, _ in thinned], [seen_from for _, seen_from in thinned]
+        scans, viewpoints = zip(*(_thinned(found, row, scan_of(row)) for row in rows), strict=True)
         colors = scan_colors(len(rows))
         paths += _write_clouds(place, scans, viewpoints, colors, found.voxel)
         title = f"map {number} of {found.count}, {len(rows)} scans"
@@ -71,8 +70,8 @@ def _thinned(found: Map, row: int, scan: PreparedCloud) -> tuple[np.ndarray, np.
 
 def _write_clouds(
     folder: Path,
-    scans: list[np.ndarray],
-    viewpoints: list[np.ndarray | None],
+    scans: Sequence[np.ndarray],
+    viewpoints: Sequence[np.ndarray | None],
     colors: np.ndarray,
     voxel: float,
 ) -> list[Path]:
@@ -90,7 +89,7 @@ def _write_clouds(
     return [colored, viewed]
 
 
-def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str) -> None:
+def map_overview(scans: Sequence[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str) -> None:
     """Draw scans (N, 3) from above and from the side, each in its colour (n, 3) uint8."""
     drawn = [scan.astype(np.float32) for scan in _drawn(scans, PICTURE_POINTS)]
     page = Image.new("RGB", (2 * SIZE[0] + 30, SIZE[1] + 60), byte(BACKGROUND))
@@ -102,7 +101,7 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
         page.save(temporary, compress_level=2)
 
 
-def _drawn(scans: list[np.ndarray], count: int) -> list[np.ndarray]:
+def _drawn(scans: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
     """So many points of all scans (N, 3), with z up."""
     drawn = [every_nth(scan, count // len(scans)) for scan in scans]
     view = upright(np.concatenate(drawn), drawn[0])  # the map has the frame of its first scan
@@ -110,7 +109,7 @@ def _drawn(scans: list[np.ndarray], count: int) -> list[np.ndarray]:
 
 
 def map_viewer(
-    found: Map, number: int, scans: list[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str
+    found: Map, number: int, scans: Sequence[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str
 ) -> None:
     """Write the page of a map, which shows, hides and rotates its scans and pairs.
 
