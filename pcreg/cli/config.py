@@ -83,7 +83,9 @@ def _quoted(override: str) -> str:
     path = PATH.fullmatch(override)
     if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
         return override
-    return '{}"{}"'.format(path[1], os.path.expanduser(path[2]).replace('"', r"\""))
+    value = os.path.expanduser(path[2])  # in which backslashes count as two before a quotation mark
+    value = re.sub(r'(\\*)("|$)', lambda end: 2 * end[1] + end[2].replace('"', r"\""), value)
+    return f'{path[1]}"{value}"'
 
 
 def _choices(group: str, overrides: list[str]) -> dict[str, Path]:
@@ -158,10 +160,8 @@ def run(
             if isinstance(cause, InputError):
                 raise cause from error
             section = str(error).rpartition("full_key: ")[2]
-            why = first_line(cause or error)
-            raise InputError(
-                f"{section}: these settings cannot be used ({why}); --help shows the usual ones"
-            ) from error
+            words = f"cannot be used ({first_line(cause or error)}); --help shows the usual ones"
+            raise InputError(f"{section}: these settings {words}") from error
         return 0
 
     return exit_status.status(go, with_traceback=flags.traceback, own=own)
@@ -191,8 +191,7 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
         elif isinstance(default, dict) and value is not None:
             raise InputError(f"{full}={value}: is a section; set {full}.{next(iter(default), 'KEY')}=...")
         else:
-            if isinstance(hint, dict):
-                hint = Any
+            hint = Any if isinstance(hint, dict) else hint
             if hint is Any and isinstance(default, bool | int | float | list | str):
                 hint = float if type(default) is int and "_target_" in cfg else type(default)
                 hint = list[type(default[0])] if hint is list and default else hint
