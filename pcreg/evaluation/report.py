@@ -30,9 +30,7 @@ STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "pcreg"}
 STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
 
-def report(
-    records: Records, setup: Setup, dataset: PairDataset, path: str | Path, pictures: int = PICTURES
-) -> None:
+def report(records: Records, setup: Setup, dataset: PairDataset, path: str | Path) -> None:
     """Write the report to `path`, atomically; `dataset` has the clouds of the worst pairs."""
     write_page(
         path,
@@ -45,7 +43,7 @@ def report(
         scenes=[per_scene(records, setup, samples) for samples in setup.protocol.samples],
         charts=charts(records, setup),
         samples=setup.protocol.samples[0],
-        failures=failures(records, setup, dataset, pictures),
+        failures=failures(records, setup, dataset, PICTURES),
     )
 
 

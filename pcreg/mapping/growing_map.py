@@ -22,7 +22,7 @@ from pcreg.mapping.proposal import (
     propose,
 )
 from pcreg.mapping.submap import Scan
-from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.batch import Work, name_of, stamp_of
 from pcreg.registration.clouds.local_frame import between_given, between_local
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import Prior
@@ -169,9 +169,7 @@ class GrowingMap:
 
     def _answered(self, chosen: Sequence[ScanPair]) -> Iterator[ScanPair]:
         """Register the pairs that are not on record, and add all in the order given."""
-        named: dict[Pair, ScanPair] = {
-            (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
-        }
+        named = {(self.paths[source], self.paths[target]): (source, target) for source, target in chosen}
         kept = self.records.by_pair
         new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair))
         todo = dict.fromkeys(new)

@@ -135,5 +135,4 @@ def map_viewer(
         {"names": f"{found.names[edge.source]} to {found.names[edge.target]}", "why": edge.unused_because}
         for edge in unused
     ]
-    values = {"scans": names, "unused": reasons, "content": content}
-    write_page(path, "pcreg.viz", "map.html", title=title, **values)
+    write_page(path, "pcreg.viz", "map.html", title=title, scans=names, unused=reasons, content=content)

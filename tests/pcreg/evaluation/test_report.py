@@ -35,7 +35,7 @@ def page(tmp_path_factory):
     lost = ("RTE", "RRE", "rmse", "information_rmse", "T_target_source")
     for trial in records[3]["trials"]:
         trial.update(dict.fromkeys(lost))
-    report(records, SETUP, dataset, folder / "report.html", pictures=4)
+    report(records, SETUP, dataset, folder / "report.html")
     return folder / "report.html", records
 
 
@@ -44,8 +44,8 @@ def test_it_asks_for_nothing_from_anywhere(page):
     assert not re.search(r"""(src|href)=["'](?!data:)|@import|url\(""", text)
     for words in ("rooms &lt;3", "Recall against thresholds", "Success against overlap", "By scene"):
         assert words in text
-    # two charts; of four pairs both views but for the estimate that is missing
-    assert [text.count(f"<{tag}") for tag in ("img ", "table", "figure>")] == [9, 18, 4]
+    # two charts; of six pairs both views but for the estimate that is missing
+    assert [text.count(f"<{tag}") for tag in ("img ", "table", "figure>")] == [13, 18, 6]
 
 
 def test_the_worst_pairs_come_first(page):
@@ -59,7 +59,7 @@ def test_the_worst_pairs_come_first(page):
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_all_of_it(page, width):
     seen = seen_in_a_browser(page[0], LOOK, f"{width},1000")
-    assert seen == {"images": 9, "broken": 0, "tables": 18, "pairs": 4, "asked": 0, "overflow": 0}
+    assert seen == {"images": 13, "broken": 0, "tables": 18, "pairs": 6, "asked": 0, "overflow": 0}
 
 
 @pytest.mark.parametrize("points", [0, 1, 2])
