@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,7 +35,7 @@ from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.progress import progress
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
@@ -160,7 +161,9 @@ def run(
     option = check_viewpoint(viewpoint)
     if sequence:
         small_gicp()  # refused before anything is read
-    settings = settings_of(registrar, units, option, columns, prior, seed) | {"sequence": sequence}
+    settings = settings_of(registrar, units, option, columns, prior, seed)
+    settings["code"] = code_fingerprint(*REGISTERING, "mapping/odometry.py")
+    settings["sequence"] = sequence and f"by small_gicp {version('small_gicp')}"
     records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
