@@ -1,9 +1,9 @@
 """Text with a point per line: .xyz .txt .csv .asc .pts; a first line may say how many points follow.
 
-Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
-before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
-columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. Numbers may
-stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+Numbers stand between blanks, tabs, commas or semicolons, with a point or, but between commas, a
+comma before their decimals. Lines that begin with # or // may come first, and so may a line with the names of
+the columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. Numbers
+may stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
 """
 
 import codecs
@@ -128,8 +128,8 @@ def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]
     """Separator of the numbers in a `sample` of rows, None for blanks, and True for decimal commas."""
     lines = [line.partition("#")[0] for line in sample.splitlines()]
     lines = [line for line in (lines[:-1] or lines) if line.strip()]
-    if any(";" in line for line in lines):
-        return ";", any("," in cell for line in lines for cell in _cells(line.split(";"), columns))
+    if end := ";" if ";" in "".join(lines) else "\t" if _is_table(lines, columns) else None:
+        return end, any("," in cell for line in lines for cell in _cells(line.split(end), columns))
     if not any("," in line for line in lines):
         return None, False
     for line in lines:
@@ -137,6 +137,14 @@ def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]
         if len(cells) < 3 or not all(map(WITH_COMMA.fullmatch, cells)):
             return ",", False
     return None, True
+
+
+def _is_table(lines: Sequence[str], columns: Sequence[int]) -> bool:
+    """True if lines have as many tabs each, with a number or nothing between them: cells may be empty."""
+    rows = [_cells(line.split("\t"), columns) for line in lines]
+    numbers = all(not cell or is_number(cell.replace(",", ".")) for row in rows for cell in row)
+    same = len({line.count("\t") for line in lines}) == 1
+    return same and numbers and any(len(row) == len(columns) and all(row) for row in rows)
 
 
 def _cells(words: Sequence[str], columns: Sequence[int]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import codecs
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_text_takes_little_memory(tmp_path):
     assert "line of more than" in refusal(path)
 
 
-@pytest.mark.parametrize(("between", "decimal"), [(",", "."), (";", ","), (";", ".")])
+@pytest.mark.parametrize(("between", "decimal"), [*product(";\t", ".,"), (",", ".")])
 def test_empty_cells_are_no_points(tmp_path, between, decimal):
     empty = f"{between}{between} {between}7\n"
     (tmp_path / "a.csv").write_text(lines(between, decimal, f"x{between}y{between}z{between}i\n") + empty)
