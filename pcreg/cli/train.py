@@ -66,12 +66,6 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
     preparation = preparation_of(cfg, architecture)
-    with ranks.main_process_first():
-        batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)
-        if ranks.first:  # which alone validates
-            validation = instantiate(cfg.validation)
-            keep_evenly(validation, cfg.validate.pairs)
-            check_pairs(validation)
     optimizer = optimizer_of(cfg, network.parameters(), device)
     trainer = Trainer(
         network,
@@ -86,6 +80,12 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         ranks=ranks,
         identity=_identity(settings),
     )
+    with ranks.main_process_first():
+        batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)
+        if ranks.first:  # which alone validates
+            validation = instantiate(cfg.validation)
+            keep_evenly(validation, cfg.validate.pairs)
+            check_pairs(validation)
     with locked(folder, "give this one an out= of its own") if ranks.first else nullcontext():
         if cfg.resume and trainer.resume() and ranks.first:
             print(f"resuming {folder} at epoch {trainer.state.epoch}, batch {trainer.state.batch}")

@@ -59,6 +59,7 @@ def test_an_experiment_has_to_be_chosen():
         ("augment.crop=1", "augment.crop=1: Input should be less than 1"),
         ("augment.drop=-0.1", "augment.drop=-0.1: Input should be greater than or equal to 0"),
         ("augment.jitter=-1", "augment.jitter=-1: Input should be greater than or equal to 0"),
+        ("optimizer.lr=-1", "optimizer: these settings cannot be used (Invalid learning rate: -1"),
         ("device=tpu", "device=tpu: not on this machine"),
         ("batches=endless batches.pool=0", "batches.pool=0: Input should be greater than 0, such as"),
         ("loss=info_nce loss.temperature=0", "loss.temperature=0: Input should be greater than 0, such as"),
@@ -92,7 +93,7 @@ def test_a_validation_set_without_pairs_is_refused_before_anything_is_trained(tm
     (tmp_path / "val.pkl").write_bytes(pickle.dumps([]))
     out = tmp_path / "out"
     settings = [f"data.root={tmp_path}", f"out={out}", "batches.batch_size=1", "workers=0", "device=cpu"]
-    cfg = compose_config("train", ["experiment=3dmatch", *settings])
+    cfg = compose_config("train", ["experiment=3dmatch-paper", *settings])
     with pytest.raises(InputError, match="validation: val has no pairs; check the settings under validation"):
         train(cfg)
     assert not out.exists()
