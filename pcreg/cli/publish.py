@@ -51,6 +51,10 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     with replacing(path) as temporary:
         save_weights(temporary, trained, half=True)
         rounded = load_weights(temporary)
+        before, checksum = fingerprint(trained), fingerprint(rounded)
+        for folder, table in zip(measured, tables, strict=True):
+            if before not in table and checksum not in table:
+                raise InputError(f"{folder}: has figures of other weights than these, the {which} ones")
         words = card.render(
             weights=path.name,
             parameters=sum(parameter.numel() for parameter in rounded.parameters()),
@@ -58,8 +62,8 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
             data=data,
             record=record,
             sha_256=hashlib.sha256(temporary.read_bytes()).hexdigest(),
-            checksum=fingerprint(rounded),
-            before=fingerprint(trained),
+            checksum=checksum,
+            before=before,
             measured="\n\n".join(tables).strip() or "Nothing yet.",
             name=settings.name,
             which=which,
@@ -67,6 +71,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
             settings=text.strip(),
         )
     write_text(path.with_suffix(".md"), words)
+    print(f"written: {path}, {path.with_suffix('.md')}")
     return 0
 
 

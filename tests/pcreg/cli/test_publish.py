@@ -21,7 +21,7 @@ def training(tmp_path):
 
 def test_weights_get_a_card_that_names_them(training, tmp_path):
     (tmp_path / "measured").mkdir()
-    (tmp_path / "measured" / "table.md").write_text("| FMR | 97 |\n")
+    (tmp_path / "measured" / "table.md").write_text(f"{fingerprint(network())} | FMR | 97 |\n")
     name = tmp_path / "weights" / "lidar-0.3m"
     assert publish.main([str(training), str(name), "--measured", str(tmp_path / "measured")]) == 0
     weights, text = Path(f"{name}.safetensors"), Path(f"{name}.md").read_text()
@@ -42,11 +42,13 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
         (lambda folder: (folder / "config.yaml").unlink(), "is not a folder of a training"),
         (lambda folder: (folder / "config.yaml").write_text("name: kitti\n"), "say with --data"),
         (lambda folder: (folder / "best.safetensors").unlink(), "no such file of weights"),
+        (lambda folder: (folder / "table.md").write_text("FMR"), "has figures of other weights"),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_written(training, tmp_path, capsys, spoil, message):
     spoil(training)
-    assert publish.main([str(training), str(tmp_path / "weights" / "mine")]) == 2
+    measured = ["--measured", str(training)] if (training / "table.md").exists() else []
+    assert publish.main([str(training), str(tmp_path / "weights" / "mine"), *measured]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("weights/*"))
 
