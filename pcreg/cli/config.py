@@ -28,13 +28,14 @@ from pcreg.runtime.errors import InputError, first_line, refusing
 CONFIGS = Path(str(files("pcreg.configs")))
 OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
-# Overrides whose value is a path, which may hold any character
-PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*)")
+# Overrides whose value is a path, which may hold any character; slashes at its end say nothing
+PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*?)/*")
 COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type or bounds.
 TYPES = {
     "evaluate": {
-        "out": str | None,
+        "out": Annotated[str, pydantic.Field(min_length=1)] | None,
+        "cache": Annotated[str, pydantic.Field(min_length=1)],
         "limit": pydantic.PositiveInt | None,
         "workers": pydantic.PositiveInt | str | None,
         "seeds": list[Annotated[int, pydantic.Field(ge=0, lt=2**31)]],
@@ -82,7 +83,7 @@ def _quoted(override: str) -> str:
     """Quote a path: Hydra would read its brackets and equals signs as grammar, and refuse accents."""
     path = PATH.fullmatch(override)
     if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
-        return override
+        return f"{path[1]}{path[2]}" if path else override
     value = os.path.expanduser(path[2])  # in which backslashes count as two before a quotation mark
     value = re.sub(r'(\\*)("|$)', lambda end: 2 * end[1] + end[2].replace('"', r"\""), value)
     return f'{path[1]}"{value}"'

@@ -94,7 +94,8 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     if os.path.isdir(path):
         raise InputError(f"{path}: is a folder; name a file")
     if not os.path.isfile(path):  # Path.is_file raises where one may not search
-        raise InputError(f"{path}: no such file; check the path")
+        pipe = "is a pipe or a device; write its content to a file, and name that"
+        raise InputError(f"{path}: {pipe if os.path.exists(path) else 'no such file; check the path'}")
     if reader is None:
         raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
     if not os.access(path, os.R_OK):

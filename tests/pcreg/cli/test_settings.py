@@ -63,6 +63,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(overrides, sentence):
         ("data.root=~/Köln (1)/a=b", "data.root", os.path.expanduser("~/Köln (1)/a=b")),
         ("data.root=C:\\scans\\", "data.root", "C:\\scans\\"),
         ("data.root=7", "data.root", "7"),
+        ("data.root=/scans//", "data.root", "/scans"),
         ("limit=null", "limit", None),
         ("limit=3", "limit", 3),
         ("seeds=[4]", "seeds", [4]),
