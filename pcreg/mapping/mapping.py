@@ -97,25 +97,28 @@ def register_all(
     with TemporaryDirectory(prefix="pcreg-map-") as temporary:
         kept = Path(temporary if folder is None else os.path.expanduser(folder))
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
-        found = run(
-            registrar,
-            files,
-            kept,
-            units=units,
-            viewpoint=viewpoint,
-            columns=columns,
-            prior=Prior(gravity=gravity),
-            sequence=sequence,
-            seed=seed,
-            workers=workers,
-        )
+        file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # which goes
+
+        def named(text: str) -> str:
+            return file_of_array.sub(r"cloud \1", text)
+
+        try:
+            found = run(
+                registrar,
+                files,
+                kept,
+                units=units,
+                viewpoint=viewpoint,
+                columns=columns,
+                prior=Prior(gravity=gravity),
+                sequence=sequence,
+                seed=seed,
+                workers=workers,
+            )
+        except InputError as error:
+            raise type(error)(named(str(error))) from error
     if folder is not None:
         return found
-    file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # which is gone
-
-    def named(text: str) -> str:
-        return file_of_array.sub(r"cloud \1", text)
-
     edges = tuple(replace(edge, reason=named(edge.reason)) for edge in found.edges)
     names, errors = (tuple(map(named, texts)) for texts in (found.names, found.errors))
     return replace(found, names=names, errors=errors, edges=edges)

@@ -193,3 +193,5 @@ def test_what_is_no_map_is_refused(places, tmp_path):
         mapping.run(Registrar(voxel=VOXEL), paths_of(places[0])[:2], tmp_path, prior=near, workers=0)
     with pytest.raises(InputError, match="1 of 2 scans can be used"):
         mapping.run(Registrar(voxel=VOXEL), [damaged, paths_of(places[0])[0]], tmp_path, workers=0)
+    with pytest.raises(InputError, match="0 of 2 scans can be used; cloud 0: holds no points"):
+        pcreg.register_all(2 * [np.empty((0, 3))], voxel=VOXEL)
