@@ -168,7 +168,7 @@ def rigid_motion(matrix: object, name: str) -> np.ndarray:
     Raises InputError, which calls it by `name`, unless it is rigid up to the rounding of printed text.
     """
     try:
-        T = np.asarray(matrix, dtype=np.float64)
+        T = np.asarray(to_host(matrix), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: is not an array of numbers; pass a transform (4, 4)") from error
     if T.shape not in ((4, 4), (3, 4)) or not np.isfinite(T).all():

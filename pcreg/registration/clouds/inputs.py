@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pcreg.arrays import to_host
 from pcreg.io.cloud import Cloud, cloud_of, coordinates, read_cloud
 from pcreg.registration.clouds.outliers import MAX_COORDINATE_METRES, without_outliers
 from pcreg.runtime.errors import InputError
@@ -80,7 +81,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             return option
     else:
         try:
-            position = np.asarray(option, dtype=np.float64)
+            position = np.asarray(to_host(option), dtype=np.float64)
         except (TypeError, ValueError):
             position = np.empty(0)
         if position.shape == (3,) and np.isfinite(position).all():

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pcreg import register
+from pcreg.geometry.se3 import rigid_motion
 from pcreg.io.cloud import write_ply
 from pcreg.registration.clouds.inputs import as_cloud, check_viewpoint
 from pcreg.runtime.errors import InputError
@@ -43,6 +44,9 @@ def test_point_clouds_of_open3d():
 def test_tensors_of_other_types(dtype):
     tensor = torch.from_numpy(POINTS + 100).to(dtype)  # whole numbers are no zeros
     np.testing.assert_array_equal(as_cloud(tensor, "left").points, tensor.double().numpy())
+    trained = torch.eye(4, requires_grad=True)  # NumPy refuses it
+    np.testing.assert_array_equal(rigid_motion(trained, "T"), np.eye(4))
+    np.testing.assert_array_equal(check_viewpoint(trained[0, :3]), [1, 0, 0])
 
 
 @pytest.mark.parametrize("unit", ["m", "mm"])
