@@ -67,7 +67,7 @@ def _is_map(folder: Path) -> bool:
 def scans_of(folder: Path) -> dict[str, int | None]:
     """The scans of a map, as seen from here, with the numbers of their maps."""
     graph = folder / GRAPH
-    damaged = f"{graph}: is damaged ({{error}}); name the scans"
+    damaged = f"{graph}: is damaged ({{error}}); delete it, and name the scans"
     with refusing(damaged, OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
         there = content.get("working_folder", os.getcwd())

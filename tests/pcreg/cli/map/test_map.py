@@ -99,7 +99,7 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch, ca
     assert "no such file" in content[1]["error"]
     np.testing.assert_array_equal(content[0]["T_map_scan"], np.eye(4))
     (out / "graph.json").write_text("{")
-    with pytest.raises(InputError, match=r"is damaged \(.*\); name the scans"):
+    with pytest.raises(InputError, match=r"is damaged \(.*\); delete it, and name the scans"):
         scans_of(out)
 
 
