@@ -57,7 +57,7 @@ class Protocol(Scoring):
         super().__post_init__()
         for name, value in (
             ("tau1", 2 * self.voxel if self.tau1 is None else self.tau1),
-            ("distance", 1.5 * self.voxel if self.distance is None else self.distance),
+            ("distance", round(1.5 * self.voxel, 9) if self.distance is None else self.distance),
             ("samples", tuple(self.samples)),
         ):
             object.__setattr__(self, name, value)
