@@ -34,7 +34,7 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
-UNNAMED = "_target_", "root", "cache", "workers", "record"  # settings of data that change no figure
+UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that change no figure
 UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 
@@ -116,8 +116,9 @@ def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDatase
 def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
     altered = tuple(
         f"data.{key}={value}"
-        for key, value in _plain(cfg.data).items()
-        if key not in UNNAMED and value is not None and value != UNALTERED.get(key)
+        for key, value in config.flat(_plain(cfg.data)).items()
+        if key.rpartition(".")[2] not in UNNAMED and not isinstance(value, dict | None)
+        if value != UNALTERED.get(key)
     )
     altered += (f"limit={cfg.limit}",) if cfg.limit else ()
     left_out, seeds = tuple(dataset.left_out), tuple(cfg.seeds)
