@@ -64,6 +64,10 @@ def _is_map(folder: Path) -> bool:
     return os.path.isfile(folder / GRAPH)
 
 
+def _is_of_map(file: Path) -> bool:
+    return file.name in FILES and _is_map(file.parent)
+
+
 def scans_of(folder: Path) -> dict[str, int | None]:
     """The scans of a map, as seen from here, with the numbers of their maps."""
     graph = folder / GRAPH
@@ -112,10 +116,10 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
         _check_frame(folder, scans := scans_of(folder))
         known += scans
     paths = files_of([name for name in options.scans if Path(name) not in maps], known)
+    # A pattern may match the files of a map
+    paths = [each for each in paths if each in options.scans or not _is_of_map(Path(each))]
     written = [options.out / name for name in FILES]
-    if _is_map(options.out):  # a pattern may match its own files
-        own = set(map(os.path.realpath, written))
-        paths = [each for each in paths if each in options.scans or os.path.realpath(each) not in own]
+    if _is_map(options.out):
         shared.refuse_to_overwrite(paths, *written)
     else:
         shared.refuse_to_overwrite(filter(os.path.exists, written), *written)
