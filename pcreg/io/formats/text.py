@@ -2,8 +2,8 @@
 
 Numbers stand between blanks, tabs, commas or semicolons, with a point or, but between commas, a
 comma before their decimals. Lines that begin with # or // may come first, and so may a line with the names of
-the columns, of which x, y and z are read; such a line may be a comment, too. An empty cell is NaN. Numbers
-may stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+the columns, of which x, y and z are read; such a line may be a comment, too. An empty cell and NA are NaN.
+Numbers may stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
 """
 
 import codecs
@@ -104,8 +104,8 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
 
     try:
         return rows()
-    except ValueError:  # such as for an empty cell, which pandas writes for NaN
-        return rows(converters=lambda cell: float(cell.strip() or "nan"))
+    except ValueError:  # such as for an empty cell, which pandas writes for NaN, or for the NA of R
+        return rows(converters=lambda cell: float("nan" if cell.strip() in {"", "NA"} else cell))
 
 
 def _named_in(comments: str, count: int) -> list[int] | None:

@@ -111,9 +111,10 @@ def test_text_takes_little_memory(tmp_path):
     assert "line of more than" in refusal(path)
 
 
+@pytest.mark.parametrize("cell", ["", " ", "NA"])
 @pytest.mark.parametrize(("between", "decimal"), [*product(";\t", ".,"), (",", ".")])
-def test_empty_cells_are_no_points(tmp_path, between, decimal):
-    empty = f"{between}{between} {between}7\n"
+def test_empty_cells_are_no_points(tmp_path, between, decimal, cell):
+    empty = f"{cell}{between}{cell}{between}{cell}{between}7\n"
     (tmp_path / "a.csv").write_text(lines(between, decimal, f"x{between}y{between}z{between}i\n") + empty)
     cloud = read_cloud(tmp_path / "a.csv")
     assert cloud.dropped == 1
