@@ -22,7 +22,7 @@ from pcreg.mapping.proposal import (
     propose,
 )
 from pcreg.mapping.submap import Scan
-from pcreg.registration.batch import Work, name_of, stamp_of
+from pcreg.registration.batch import Work, name_of
 from pcreg.registration.clouds.local_frame import between_given, between_local
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import Prior
@@ -171,11 +171,11 @@ class GrowingMap:
         """Register the pairs that are not on record, and add all in the order given."""
         named = {(self.paths[source], self.paths[target]): (source, target) for source, target in chosen}
         kept = self.records.by_pair
-        new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair))
+        new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != self.work.stamp(pair))
         todo = dict.fromkeys(new)
         yield from (ends for pair, ends in named.items() if pair not in todo)
         for pair, record in map_unordered(self.executor, Work.register, (self.work,), todo):
-            self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
+            self.records.add(record | {"pair": name_of(pair), "stamp": self.work.stamp(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():
             self._add_record(source, target, self.records.by_pair[name_of(pair)])

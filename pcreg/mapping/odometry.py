@@ -9,7 +9,7 @@ import numpy as np
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import SURE_CONFIDENCE
 from pcreg.mapping.submap import Scan
-from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.batch import Pair, Work, name_of
 from pcreg.registration.clouds.local_frame import between_local
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
@@ -34,9 +34,9 @@ def steps(
     for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
         name = f"odometry: {name_of(pair)}"
         record = records.by_pair.get(name)
-        if record is None or record["stamp"] != stamp_of(pair):
+        if record is None or record["stamp"] != work.stamp(pair):
             record = _step(scan_of, motion, scans[n], scans[n - 1], voxel, pair)
-            records.add(record | {"pair": name, "stamp": stamp_of(pair)})
+            records.add(record | {"pair": name, "stamp": work.stamp(pair)})
         motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
         yield n, record
 

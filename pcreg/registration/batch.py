@@ -22,7 +22,7 @@ import numpy as np
 from pcreg.io.cloud import files_of
 from pcreg.io.formats.text import is_number
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
-from pcreg.registration.clouds.stored import CloudFile, StoredCloud
+from pcreg.registration.clouds.stored import CloudFile, StoredCloud, state_of
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import record_of
@@ -112,7 +112,11 @@ def run(
     option = check_viewpoint(viewpoint)
     settings = settings_of(registrar, unit, option, columns, prior, seed)
     records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
-    todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
+    todo = [
+        pair
+        for pair in dict.fromkeys(pairs)
+        if records.by_pair.get(name_of(pair), {}).get("stamp") != [*state_of(pair[0]), *state_of(pair[1])]
+    ]
     if todo:
         with executor_of(workers, registrar.device) as executor:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
@@ -123,7 +127,7 @@ def run(
             describe_first(executor, work, todo)
             registered = map_unordered(executor, Work.register, (work,), todo)
             for pair, record in progress(registered, "register", len(todo)):
-                records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
+                records.add(record | {"pair": name_of(pair), "stamp": work.stamp(pair)})
     records.order([name_of(pair) for pair in pairs])
     chosen = [records.by_pair[name_of(pair)] | {"source": pair[0], "target": pair[1]} for pair in pairs]
     _write_table(folder / "table.csv", chosen)
@@ -144,6 +148,10 @@ class Work:
     def errors(self, pair: Pair) -> list[str]:
         """The errors of the files of a pair that cannot be used."""
         return [self.files[path].error for path in pair if self.files[path].error]
+
+    def stamp(self, pair: Pair) -> list[int]:
+        """The states that the files of a pair were read in."""
+        return [number for path in pair for number in self.files[path].state]
 
     def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
         return self.cloud(pair[0]), self.cloud(pair[1])
@@ -209,12 +217,6 @@ def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair])
 def name_of(pair: Pair) -> str:
     """The name of a pair on record, the same from any working folder."""
     return " -> ".join(os.path.abspath(expanduser(path)) for path in pair)
-
-
-def stamp_of(pair: Pair) -> list[int]:
-    """Size and time of change of both files; 0 for a file that is not there."""
-    found = [os.stat(file) if os.path.isfile(file) else None for file in map(expanduser, pair)]
-    return [number for each in found for number in ((each.st_size, each.st_mtime_ns) if each else (0, 0))]
 
 
 def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:

@@ -31,7 +31,7 @@ class CloudFile:
     units: str
     columns: int | None
     viewpoint: ViewpointOption
-    state: tuple[int, int] = (0, 0)  # bytes and time of change
+    state: tuple[int, int] = (0, 0)  # as by `state_of`, when it was read
     frame: LocalFrame | None = None
     stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
     voxel: float | None = None  # metres, that suits it; None: not computed
@@ -44,16 +44,25 @@ class CloudFile:
 
     def examined(self, device: str, *, sized: bool) -> "CloudFile":
         """Read the cloud and keep its frame or the error; if `sized` also its voxel size, from the device."""
+        state = state_of(self.path)  # before it is read, so that a later change is noticed
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path, device=device)
-            found = os.stat(os.path.expanduser(self.path))
             size = {"voxel": cloud.voxel, "extent": cloud.extent} if sized else {}
             shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
-            return replace(self, state=(found.st_size, found.st_mtime_ns), **size, **shown)
+            return replace(self, state=state, **size, **shown)
         except InputError as error:
             sentence = str(error)
             named = sentence.startswith(self.path)
-            return replace(self, error=sentence if named else f"{self.path}: {sentence}")
+            return replace(self, state=state, error=sentence if named else f"{self.path}: {sentence}")
+
+
+def state_of(path: str) -> tuple[int, int]:
+    """Bytes and time of change of a file; zeros if it is not there."""
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        return 0, 0
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 STORED = [field.name for field in fields(DescribedCloud)]

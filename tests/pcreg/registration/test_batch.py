@@ -72,6 +72,23 @@ def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path)
     assert again[1] == rest[1]
 
 
+def test_a_file_that_changes_while_it_is_registered_is_registered_again(scans, tmp_path, monkeypatch):
+    pair = str(scans / "b.ply"), str(scans / "a.ply")
+    register = batch.Work.register
+    registered = []
+
+    def register_and_change(work, pair):
+        record = register(work, pair)
+        registered.append(pair)
+        os.utime(scans / "b.ply", ns=(1, len(registered)))
+        return record
+
+    monkeypatch.setattr(batch.Work, "register", register_and_change)
+    for times in (1, 2):
+        batch.run(Registrar(voxel=VOXEL), [pair, pair], tmp_path, workers=0)  # a pair named twice is one
+        assert registered == [pair] * times
+
+
 def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
     """To the last bit, by workers, whatever scales the other pairs have."""
     alone = []
