@@ -81,7 +81,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             return option
     else:
         try:
-            position = np.asarray(to_host(option), dtype=np.float64)
+            position = np.array(to_host(option), dtype=np.float64)  # a copy, as of the points
         except (TypeError, ValueError):
             position = np.empty(0)
         if position.shape == (3,) and np.isfinite(position).all():

@@ -56,6 +56,13 @@ def test_the_array_of_the_caller_is_not_changed_nor_kept(unit):
     np.testing.assert_array_equal(given, POINTS)
 
 
+def test_the_viewpoints_of_the_caller_are_not_kept():
+    given = np.zeros((500, 3))
+    option = check_viewpoint(given)
+    given += 50
+    assert not option.any()
+
+
 @pytest.mark.parametrize(
     "cloud",
     [
