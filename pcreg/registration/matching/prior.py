@@ -154,7 +154,8 @@ def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray,
     if gravity is None or gravity is False:
         return None
     try:
-        up = np.asarray((0, 0, 1) if gravity is True else gravity, dtype=np.float64)
+        given = (0, 0, 1) if gravity is True else gravity
+        up = np.array([to_host(each) for each in given], dtype=np.float64)
     except (TypeError, ValueError):
         up = np.empty(0)
     if up.shape not in ((3,), (2, 3)) or not np.isfinite(up).all():

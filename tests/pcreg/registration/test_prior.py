@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from pcreg import Prior, register
 from pcreg.geometry.se3 import (
@@ -95,6 +96,12 @@ def test_consistent_matches_agree_in_their_heights(tilt):
     motions = consistent_motions(source, target, DISTANCE, Prior(gravity=ups))
     assert min(mean_displacement(source, T, upright()) for T in motions) < 0.15
     assert (motions[:, :3, :3] @ ups[0] @ ups[1] >= np.cos(np.radians(10))).all()
+
+
+def test_the_vertical_as_a_tensor_with_a_gradient():
+    up = torch.tensor([0.0, 0.0, 2.0], requires_grad=True)
+    for gravity in (up, (up, up)):
+        np.testing.assert_array_equal(Prior(gravity=gravity).gravity, [[0, 0, 1]] * 2)
 
 
 def test_a_violation_is_put_into_words():
