@@ -14,7 +14,7 @@ from pcreg.features.base import Description, Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.matching.nearest import nearest_neighbors
+from pcreg.registration.matching.nearest import match_all
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
@@ -53,7 +53,7 @@ def feature_match_recall(
     ratios = []
     for pair in dataset.pairs:
         a, b = describe(pair.source), describe(pair.target)
-        matches = nearest_neighbors(a.features, b.features)
+        matches = match_all(a.features, b.features).one_way
         off = residuals(pair.T_target_source, a.points[matches[:, 0]], b.points[matches[:, 1]])
         ratios.append(fraction_below(off, tau))
     recall = float((np.array(ratios) > minimum).mean())

@@ -72,20 +72,9 @@ def nearest(a: Array, b: Array) -> Array:
         return xp.concat(parallel.each(block, range(0, len(a), n_rows), device))
 
 
-def nearest_neighbors(a: Array, b: Array) -> np.ndarray:
-    """Index pairs (N, 2) int64: every row of a with its nearest row of b. (0, 2) if either is empty."""
-    if len(a) == 0 or len(b) == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    return np.stack([np.arange(len(a)), to_host(nearest(a, b))], axis=1)
-
-
-def match_all(a: Array, b: Array) -> Matches:
-    """Mutual matches, and every row of a with its nearest row of b."""
-    return _match(np.arange(len(a)), a, b)
-
-
-def _match(rows: np.ndarray, a: Array, b: Array) -> Matches:
-    """Mutual matches of some rows (K,) of a, ascending, and each of these rows with its nearest row of b."""
+def match_all(a: Array, b: Array, rows: np.ndarray | None = None) -> Matches:
+    """Mutual matches of a, or of some `rows` (K,) of it, ascending, and each row with its nearest of b."""
+    rows = np.arange(len(a)) if rows is None else rows
     if len(rows) == 0 or len(b) == 0:
         none = np.empty((0, 2), dtype=np.int64)
         return Matches(none, none)
@@ -116,7 +105,7 @@ def match_within_bound(a: Array, b: Array) -> Matches:
         found = match_within_bound(b, a)
         rows, one_way = found.rows[:, ::-1], found.one_way[:, ::-1]
         return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
-    return _match(evenly(len(a), max(MAX_COMPARED_PAIRS // max(len(b), 1), MIN_KEYPOINTS)), a, b)
+    return match_all(a, b, evenly(len(a), max(MAX_COMPARED_PAIRS // max(len(b), 1), MIN_KEYPOINTS)))
 
 
 def evenly(count: int, most: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from pcreg.datasets.simulated.outdoor import recording
 from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.features.pretrained import ROOM_VOXEL
 from pcreg.geometry.se3 import transform
-from pcreg.registration.matching.nearest import nearest_neighbors
+from pcreg.registration.matching.nearest import match_all
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, i
     assert overlap > 0.1
     T, cloud = recording.motion(source, target), recording.clouds[source].double().numpy()
     at, others = transform(T, cloud), recording.clouds[target].double().numpy()
-    off = np.linalg.norm(at - others[nearest_neighbors(at, others)[:, 1]], axis=1)
+    off = np.linalg.norm(at - others[match_all(at, others).one_way[:, 1]], axis=1)
     assert (off < 2 * ROOM_VOXEL).mean() > 0.5 * overlap * min(1, len(others) / len(cloud))
     for points in (cloud, others):
         assert 300 < len(np.unique(np.floor(points / ROOM_VOXEL), axis=0)) < 100_000

@@ -9,7 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching.nearest import match_all, nearest_neighbors
+from pcreg.registration.matching.nearest import match_all
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
 MATCHES = replace(POINTS, draw="matches", mutual=True)
@@ -52,7 +52,7 @@ def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
     a, b = matched.source, matched.target
     for drawn, cloud in zip((a, b), clouds, strict=True):
         np.testing.assert_array_equal(drawn.features, cloud.features[rows_of(drawn.points, cloud)])
-    np.testing.assert_array_equal(matched.matches.one_way, nearest_neighbors(a.features, b.features))
+    np.testing.assert_array_equal(matched.matches.one_way, match_all(a.features, b.features).one_way)
     np.testing.assert_array_equal(matched.mutual, match_all(a.features, b.features).rows)
     expected = matched.mutual if mutual_only else matched.matches.one_way
     np.testing.assert_array_equal(matched.matches.rows, expected)

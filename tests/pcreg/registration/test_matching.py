@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pcreg.registration.matching import nearest as matching
-from pcreg.registration.matching.nearest import match_all, match_within_bound, nearest, nearest_neighbors
+from pcreg.registration.matching.nearest import match_all, match_within_bound, nearest
 from pcreg.runtime import parallel
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
@@ -14,7 +14,7 @@ def test_nearest_and_mutual_of_a_hand_computed_example():
     assert nearest(A, B).tolist() == [1, 0, 0, 2]
     assert nearest(B, A).tolist() == [2, 0, 0]
     assert match_all(A, B).rows.tolist() == [[0, 1], [2, 0]]
-    assert nearest_neighbors(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
+    assert match_all(A, B).one_way.tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
 
 
 @pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
@@ -56,7 +56,7 @@ def test_tensors_have_the_same_matches():
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
 def test_empty_clouds_match_nothing(n, m):
     a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
-    assert nearest_neighbors(a, b).shape == (0, 2)
+    assert match_all(a, b).one_way.shape == (0, 2)
     assert match_all(a, b).rows.shape == (0, 2)
 
 
