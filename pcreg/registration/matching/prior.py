@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pcreg.arrays import Array, like, to_host
-from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, rotation_error, se3, transform
+from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, se3, transform
 from pcreg.runtime.errors import InputError
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
@@ -109,36 +109,39 @@ class Prior:
 
     def allows(self, motions: np.ndarray, distance: float) -> np.ndarray:
         """True (H,) for motions (H, 4, 4) that are allowed, or may be once refined by `distance` metres."""
-        allowed = np.ones(len(motions), dtype=bool)
-        if self.gravity is not None:
-            allowed &= _tilts(motions, *self.gravity) <= MAX_TILT + SLACK_DEGREES
-        if self.near is not None:
-            metres, degrees = self.within
-            shift = motions[:, :3] @ np.append(self._middle, 1) - transform(self.near, self._middle)
-            allowed &= np.linalg.norm(shift, axis=1) <= metres + 2 * distance
-            cosine = (np.einsum("hij,ij->h", motions[:, :3, :3], self.near[:3, :3]) - 1) / 2
-            allowed &= np.degrees(np.arccos(np.clip(cosine, -1, 1))) <= degrees + SLACK_DEGREES
-        return allowed
+        tilt, shift, rotation = self._deviations(motions)
+        metres, degrees = self.within or (np.inf, np.inf)
+        near = (shift <= metres + 2 * distance) & (rotation <= degrees + SLACK_DEGREES)
+        return near & (tilt <= MAX_TILT + SLACK_DEGREES)
 
     def violation(self, T_target_source: np.ndarray) -> str:
         """The sentence that a motion (4, 4) violates the prior by; empty if it does not."""
-        if self.gravity is not None:
-            tilt = float(_tilts(T_target_source[None], *self.gravity)[0])
-            if tilt > MAX_TILT:
-                return (
-                    f"the transform found tilts the source by {tilt:.1f} degrees against the given vertical, "
-                    f"and {MAX_TILT:g} are allowed"
-                )
-        if self.near is not None:
-            metres, degrees = self.within
-            shift = transform(T_target_source, self._middle) - transform(self.near, self._middle)
-            shifted, rotated = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
-            if shifted > metres or rotated > degrees:
-                return (
-                    f"the transform found is {shifted:.2f} m and {rotated:.1f} degrees from the given one; "
-                    f"{metres:g} m and {degrees:g} degrees are allowed"
-                )
+        tilt, shift, rotation = (float(each[0]) for each in self._deviations(T_target_source[None]))
+        metres, degrees = self.within or (np.inf, np.inf)
+        if tilt > MAX_TILT:
+            return (
+                f"the transform found tilts the source by {tilt:.1f} degrees against the given vertical, "
+                f"and {MAX_TILT:g} are allowed"
+            )
+        if shift > metres or rotation > degrees:
+            return (
+                f"the transform found is {shift:.2f} m and {rotation:.1f} degrees from the given one; "
+                f"{metres:g} m and {degrees:g} degrees are allowed"
+            )
         return ""
+
+    def _deviations(self, motions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Degrees between the verticals, and metres and degrees from `near`, each (H,); 0 without a limit."""
+        tilt = shift = rotation = np.zeros(len(motions))
+        R = motions[:, :3, :3]
+        if self.gravity is not None:
+            up_source, up_target = self.gravity
+            tilt = _degrees(R @ up_source @ up_target)
+        if self.near is not None:
+            offsets = motions[:, :3] @ np.append(self._middle, 1) - transform(self.near, self._middle)
+            shift = np.linalg.norm(offsets, axis=1)
+            rotation = _degrees((np.einsum("hij,ij->h", R, self.near[:3, :3]) - 1) / 2)
+        return tilt, shift, rotation
 
     def to_dict(self) -> dict[str, object]:
         """The limits as plain values, for records."""
@@ -184,9 +187,7 @@ def _level(up: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(up, x), up])
 
 
-def _tilts(motions: np.ndarray, up_source: np.ndarray, up_target: np.ndarray) -> np.ndarray:
-    """Degrees (H,) between the verticals after motions (H, 4, 4)."""
-    cosine = motions[:, :3, :3] @ up_source @ up_target
+def _degrees(cosine: np.ndarray) -> np.ndarray:
     return np.degrees(np.arccos(np.clip(cosine, -1, 1)))
 
 
