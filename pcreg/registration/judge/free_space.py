@@ -53,10 +53,13 @@ class Ranges(NamedTuple):
         return self.distance < self.nearest - margin
 
     def displaced(self, margin: float) -> Array:
-        """True (...) for points in front of what was seen or beside it; where it has gaps, well in front."""
-        xp = namespace(self.distance)
-        beside = self.distance < self.seen + margin
-        return self.covered & xp.where(self.gaps, self.well_in_front(margin), beside)
+        """True (...) for points not behind what was seen; where it has gaps, for those well in front.
+
+        In a gap a point may belong to the surface around it.
+        """
+        not_behind = self.distance < self.seen + margin
+        clearly = namespace(self.distance).where(self.gaps, self.well_in_front(margin), not_behind)
+        return self.covered & clearly
 
 
 class RangeImage(NamedTuple):
@@ -126,20 +129,15 @@ def free_space_violation(points: Array, views: Sequence[RangeImage], margin: flo
 class Sight(NamedTuple):
     """Numbers of points of one cloud by what the sensor of the other one saw in their directions.
 
-    Points that touch the other cloud are confirmed. Those that do not and stand in front of what was seen,
-    by half of the margin and away from its borders, are against the motion: those in the largest connected
-    part of the image count. Curved ones are weighted sums, and against the motion wherever they stand in
-    front of what was seen or beside it. Where that has gaps, they may belong to it, and have to
-    stand in front as other points do. Between the beams of a sparse view the ground comes nearer unseen, so
-    that a point is against the motion if it is nearer than all within three cells.
+    Points that touch the other cloud are for the motion, others against it or neither.
     """
 
     in_front: float  # by the margin or more, whether they touch or not; over all views
     covered: float  # in directions where anything was seen; over all views
-    confirmed: float
-    curved_confirmed: float
-    curved_against: float
-    against: float
+    confirmed: float  # covered, and touch
+    curved_confirmed: float  # the same, by weight
+    curved_against: float  # do not touch, and are displaced by half of the margin, by weight
+    against: float  # do not touch, and are well in front by half of the margin: the largest connected part
 
 
 class FreeSpace:
@@ -173,7 +171,10 @@ class FreeSpace:
     def sights(
         self, T_target_source: np.ndarray, overlap: Overlap, weights: tuple[Array, Array]
     ) -> tuple[Sight, Sight]:
-        """The source seen by the sensor of the target, and the reverse, under a motion with this overlap."""
+        """The source seen by the sensor of the target, and the reverse, under a motion with this overlap.
+
+        `weights` of the points of either cloud, 0 to 1, say how curved its surface is there.
+        """
         moved = overlap.moved, transform(inverse(T_target_source), self.scans[1])
         touching = overlap.source.touching, overlap.target.touching
         ways = zip(moved, self._views[::-1], touching, weights, strict=True)
@@ -185,15 +186,12 @@ class FreeSpace:
         confirmed = _any([each.covered for each in ranges]) & touching
         against = _any([each.well_in_front(half) for each in ranges]) & ~touching
         displaced = _any([each.displaced(half) for each in ranges]) & ~touching
-        sums = [
-            *_violating_and_covered(ranges, self.margin),
-            xp.count_nonzero(confirmed),
-            *(xp.sum(xp.where(mask, weights, 0.0)) for mask in (confirmed, displaced)),
-        ]
+        in_front, covered = _violating_and_covered(ranges, self.margin)
+        pieces = [_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges]
+        curved = (xp.sum(xp.where(mask, weights, 0.0)) for mask in (confirmed, displaced))
+        sums = in_front, covered, xp.count_nonzero(confirmed), *curved
         counts = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
-        return Sight(
-            *counts, max(_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges)
-        )
+        return Sight(*counts, against=max(pieces))
 
 
 def _least_around(image: Array) -> Array:
