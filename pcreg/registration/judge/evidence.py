@@ -88,12 +88,17 @@ def _contact(
     source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
 ) -> tuple[float, float]:
     """RMS distance to the other cloud's planes in voxels, and fraction seen from the same side; both ways."""
-    xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
+    xp, of_source, of_target = namespace(target.normals), overlap.source, overlap.target
     turned = source.normals @ like(T[:3, :3], source.normals).T
-    upright = take(turned, partners)
-    between = take(overlap.moved, partners) - take(target.surface, back)
-    offsets = xp.concat([overlap.offsets, dot(between, upright)]) / voxel
-    cosine = xp.concat([dot(take(turned, rows), overlap.normals), dot(upright, take(target.normals, back))])
+    # As `overlap` has it for points of the source: for those of the target, their partners in the source
+    normals = take(turned, of_target.partners)
+    between = take(overlap.moved, of_target.partners) - take(target.surface, of_target.rows)
+    offsets = xp.concat([overlap.offsets, dot(between, normals)]) / voxel
+    cosines = [
+        dot(take(turned, of_source.rows), overlap.normals),
+        dot(normals, take(target.normals, of_target.rows)),
+    ]
+    cosine = xp.concat(cosines)
     sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, xp.abs(cosine))]
     sums = xp.stack([xp.asarray(each, dtype=xp.float64) for each in (*sums, xp.sum(offsets**2))])
     same_side, sided, squares = to_host(sums).tolist()
