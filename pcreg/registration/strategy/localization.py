@@ -38,17 +38,17 @@ def locate(
     proposed = target.regions(scale).proposed(Keypoints.of(described, scale.voxel))
     clock.lap("propose")
     answers: list[Answer] = []
-    found = None
+    sure = None  # the first answer that ends the search
     for region, agreeing in proposed:
-        if found and (agreeing < MIN_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
+        if sure and (agreeing < MIN_AGREEMENT * proposed[0][1] or _holds(region, scan, *sure)):
             continue
         within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
         answer = within.match(described, region.at(scale.descriptor), seed=seed)
         clock.add(answer.seconds)
         answers.append((answer, region))
         if answer.registered and answer.confidence >= ACCEPT_CONFIDENCE:
-            found = found or answers[-1]
-    found, region = found or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
+            sure = sure or answers[-1]
+    found, region = sure or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
     if found.registered:
         found = mirror_tested(found, scale, described, region.at(scale.descriptor), seed)
     T = region.frame.T_given_local @ found.T_target_source
@@ -70,5 +70,5 @@ def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, wher
     """True if the middle of the scan, registered to the region `where`, lies in this region, too."""
     T = between_given(found.T_target_source, scan.frame, where.frame)
     middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
-    points = region.cloud.points
-    return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
+    low, high = region.cloud.box
+    return bool(((low <= middle) & (middle <= high)).all())
