@@ -84,18 +84,14 @@ def ransac(
     matched = MatchedPoints(like(source, given), like(target, given), distance)
 
     motions, inlier_ratio = _sampled(matched, prior, seed, n, edge_length, iterations, confidence)
-    hypotheses = _hypotheses(motions, matched, prior)
+    found = [_hypotheses(motions, matched, prior)]
     if one_way is not None and inlier_ratio < MAX_UNCLEAR_RATIO:
-        further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
-        possible = prior.possible(*further, distance)
-        further = [like(side[possible], given) for side in further]
-        proposed = consistent_motions(*further, distance, prior)
-        if len(proposed):
-            further = MatchedPoints(*further, distance)
-            proposed = _hypotheses(_best_first(proposed, further, MIN_PROPOSED_SCORE), further, prior)
-            hypotheses = np.concatenate([hypotheses, proposed])
+        sides = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
+        possible = prior.possible(*sides, distance)
+        found.append(_consistent(*(like(side[possible], given) for side in sides), distance, prior))
     if prior.near is not None:
-        hypotheses = np.concatenate([hypotheses, prior.near[None]])
+        found.append(prior.near[None])
+    hypotheses = np.concatenate(found)
     if len(hypotheses) == 0:
         return np.eye(4)[None]
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
@@ -136,6 +132,15 @@ def _sampled(
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
         batch = BATCH * min(MAX_GPU_BATCHES if matched.on_gpu else 1, math.ceil((needed - drawn) / BATCH))
     return motions, inlier_ratio
+
+
+def _consistent(source: Array, target: Array, distance: float, prior: Prior) -> np.ndarray:
+    """The hypotheses (H, 4, 4) that spatial consistency proposes from one-way matches (K, 3), (K, 3)."""
+    motions = consistent_motions(source, target, distance, prior)
+    if len(motions) == 0:
+        return motions
+    matched = MatchedPoints(source, target, distance)
+    return _hypotheses(_best_first(motions, matched, MIN_PROPOSED_SCORE), matched, prior)
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
