@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -34,20 +34,21 @@ def answer_at_scales(
     prior: Prior = ANY,
     diagnose: bool = True,
 ) -> Registration:
-    """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
+    """The answer at the first scale, or if that is no or doubtful, of the further tries, in this order.
 
-    If the first scale refuses, it answers again by features averaged over two samples of each cloud, unless
-    the confidence is so low that they cannot help, and the likelier answer counts. A registration with less
-    than 0.95 is refused if the mirrored source fits with more. If the first scale still refuses, the other
-    scales are tried, unless the confidence of learned descriptors is so low that they cannot help. Each is
-    one more chance to be wrong: so a motion found at another scale is assessed at the first as well, by the
-    matches there. The confidence is then the geometric mean of both, that of the other scale taken three
-    times, and again the mirror image must not fit better. If no scale registers, the first scale's answer is
-    returned. With `diagnose` it has notes on what may be wrong with the clouds, for which the mirror image is
-    tried beside the other scales. Viewpoints that are not stated are estimated at the first scale. `seed` is
-    that of the mirror test, and the `prior` holds between the clouds as they were given.
+    1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
+       likelier answer counts.
+    2. A registration with less than 0.95 is refused for good if the mirrored source fits with more.
+    3. After a refusal the other scales are tried. Each is one more chance to be wrong: so a motion found
+       there is assessed at the first scale as well. The confidence is the geometric mean of both, that of the
+       other scale taken three times, and the mirrored source must not fit with more.
+    4. If no scale registers, the refusal of the first is returned, with `diagnose` with notes on what may be
+       wrong with the clouds.
 
-    Raises InputError, with what may be wrong, if the first scale leaves too few points.
+    Steps 1 and 3 are left out, the latter with learned descriptors alone, where the confidence is so low that
+    they cannot help. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
+    mirror test, and the `prior` holds between the clouds as they were given. Raises InputError, with what may
+    be wrong, if the first scale leaves too few points.
     """
     prior = prior.between(source.frame.corner, target.frame.corner)
     scales = (replace(scale, prior=prior) for scale in scales)
@@ -68,24 +69,27 @@ def answer_at_scales(
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
 
-    def mirror_test() -> float:
+    def at_another_scale() -> Registration | None:
+        return _at_another_scale(scales, (source, a), (target, b), first, answer, clock)
+
+    @cache
+    def in_mirror() -> float:
         testing = Clock()
         confidence = mirror_confidence(first, a, b, seed)
         testing.lap("mirror_test")
         clock.add(testing.seconds)
         return confidence
 
-    tries = [lambda: _at_another_scale(scales, (source, a), (target, b), first, answer, clock)]
-    tries += [mirror_test] if diagnose else []
-    other, *tested = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
-    if other and other.confidence >= (tested[0] if tested else mirror_test()):
+    tries = [at_another_scale, in_mirror] if diagnose else [at_another_scale]  # beside each other
+    other = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)[0]
+    if other and other.confidence >= in_mirror():
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     if not diagnose:
         return found
     notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
     notes += diagnostics.unknown_viewpoints(a, b)
     notes += diagnostics.doubtful_units(source.points, target.points, differ=True)
-    if tested[0] >= MIN_CONFIDENCE:
+    if in_mirror() >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, notes=tuple(notes))
 
