@@ -62,10 +62,7 @@ def read_stl(path: Path) -> np.ndarray:
 
 def _distinct(corners: np.ndarray) -> np.ndarray:
     """First occurrence of each corner (N, 3), in their order."""
-    order = np.lexsort(corners.T)
-    ordered = corners[order]
-    new = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(1)])
-    return corners[np.sort(order[new])]
+    return corners[np.sort(np.unique(corners, axis=0, return_index=True)[1])]
 
 
 def _read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
