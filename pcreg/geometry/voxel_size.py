@@ -3,7 +3,6 @@
 Every other length of a registration is a multiple of it.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +93,6 @@ class CellCounts:
     def __init__(self, columns: Array) -> None:
         """Count points (3, S) float32 from zero on, S > 0."""
         self.columns = columns
-        self.highest = to_host(namespace(columns).max(columns, axis=1))
 
     def without_isolated(self, extent: float) -> "CellCounts":
         """Counts without the isolated points of a cloud of that extent, which would fill cells of their own.
@@ -104,11 +102,11 @@ class CellCounts:
         scan.
         """
 
-        def crowded(voxels: Sequence[float]) -> np.ndarray:
+        def most_are_crowded(voxels: Sequence[float]) -> np.ndarray:
             return 2 * self.crowded(voxels) >= self.columns.shape[1]
 
-        voxel = self.smallest_voxel(extent, crowded)
-        if voxel == extent / MIN_VOXELS and not crowded([voxel])[0]:  # too few points to decide
+        voxel = self.smallest_voxel(extent, most_are_crowded)
+        if voxel == extent / MIN_VOXELS and not most_are_crowded([voxel])[0]:  # too few points to decide
             return self
         xp = namespace(self.columns)
         kept = xp.nonzero(~self.is_isolated(voxel))[0]
@@ -144,7 +142,7 @@ class CellCounts:
     def is_isolated(self, voxel: float) -> Array:
         """True (S,) for points in blocks of 4 x 4 x 4 cells none of which holds two points."""
         xp = namespace(self.columns)
-        cells, cell, counts = xp.unique(self._keys([voxel])[0], return_inverse=True, return_counts=True)
+        cells, cell, counts = xp.unique(self._numbers([voxel])[0], return_inverse=True, return_counts=True)
         blocks, block = xp.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
         shared = xp.zeros_like(blocks, dtype=xp.bool)
         shared[block[counts > 1]] = True
@@ -155,29 +153,11 @@ class CellCounts:
         return namespace(self.columns).sort(self._numbers(voxels), stable=False)
 
     def _numbers(self, voxels: Sequence[float]) -> Array:
-        """Number (V, S) of each point's cell, in 32 bits if these do: they are sorted twice as fast."""
-        shapes = (self.highest * _scales(voxels)[:, None]).astype(np.int64) + 1
-        if max(map(math.prod, shapes.tolist())) > np.iinfo(np.int32).max:
-            return self._keys(voxels)
-        x, y, z = self._cells(voxels)
-        _, ny, nz = like(shapes.astype(np.int32).T, x)[:, :, None]
-        return (x * ny + y) * nz + z
-
-    def _keys(self, voxels: Sequence[float]) -> Array:
         """Number (V, S) int64 of each point's cell, in blocks of bits by axis."""
-        xp = namespace(self.columns)
-        x, y, z = xp.astype(self._cells(voxels), xp.int64)
+        xp, cells_per_metre = namespace(self.columns), (1 / np.asarray(voxels)).astype(np.float32)
+        cells = self.columns[:, None] * like(cells_per_metre, self.columns)[:, None]
+        x, y, z = xp.astype(cells, xp.int64)
         return x + (y << 20) + (z << 40)
-
-    def _cells(self, voxels: Sequence[float]) -> Array:
-        """Cell (3, V, S) int32 of each point."""
-        xp, scales = namespace(self.columns), like(_scales(voxels), self.columns)
-        return xp.astype(self.columns[:, None] * scales[:, None], xp.int32)
-
-
-def _scales(voxels: Sequence[float]) -> np.ndarray:
-    """Cells (V,) per metre, rounded to float32."""
-    return (1 / np.asarray(voxels)).astype(np.float32)
 
 
 def _bisected(small: float, large: float, times: int) -> list[float]:
