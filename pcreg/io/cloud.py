@@ -59,15 +59,15 @@ class Cloud:
             raise InputError(f"{name}: its viewpoints hold NaN or infinity; give finite ones, or none")
         return kept
 
-    def select(self, kept: np.ndarray, notes: tuple[str, ...] = ()) -> "Cloud":
-        """Keep the points in the mask `kept` (N,); `notes` say which others were left out."""
-        rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
-        viewpoint = self.viewpoint
-        if viewpoint is not None and viewpoint.ndim == 2:
-            viewpoint = viewpoint[kept]
-        dropped, notes = self.dropped + len(kept) - len(rows), (*self.notes, *notes)
-        return replace(
-            self, points=self.points[kept], rows=rows, dropped=dropped, notes=notes, viewpoint=viewpoint
+    def select(self, kept: np.ndarray, *notes: str) -> "Cloud":
+        """Keep some of the points, by row, ascending; `notes` say which others were left out."""
+        per_point = self.viewpoint is not None and self.viewpoint.ndim == 2
+        return Cloud(
+            points=self.points[kept],
+            dropped=self.dropped + len(self.points) - len(kept),
+            notes=(*self.notes, *notes),
+            viewpoint=self.viewpoint[kept] if per_point else self.viewpoint,
+            rows=kept if self.rows is None else self.rows[kept],
         )
 
 
@@ -175,9 +175,8 @@ def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
 
 def cloud_of(points: np.ndarray) -> Cloud:
     """Make a cloud of the points (N, 3) that are finite."""
-    if np.isfinite(points).all():
-        return Cloud(points)
-    return Cloud(points).select(np.isfinite(points).all(1))
+    finite = np.isfinite(points)
+    return Cloud(points) if finite.all() else Cloud(points).select(np.flatnonzero(finite.all(1)))
 
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:

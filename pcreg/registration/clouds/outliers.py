@@ -31,15 +31,14 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
         rows = np.flatnonzero(points[:, 0] == fill[0])
         rows = rows[(points[rows] == fill).all(1)]
         if most < len(rows) < len(points):
-            kept = np.ones(len(points), dtype=bool)
-            kept[rows] = False
+            kept = np.delete(np.arange(len(points)), rows)
             value = " ".join(f"{number:g}" for number in fill) if fill.any() else "zeros"
-            cloud = cloud.select(kept, (f"{len(rows)} rows of {value}, no return, are left out",))
+            cloud = cloud.select(kept, f"{len(rows)} rows of {value}, no return, are left out")
     far = _far(cloud, name)
     if far is None:
         return cloud
     note = f"{np.count_nonzero(far)} points are left out, {MAX_DISTANCE_EXTENTS:g} extents away or further"
-    return cloud.select(~far, (note,))
+    return cloud.select(np.flatnonzero(~far), note)
 
 
 def _far(cloud: Cloud, name: str) -> np.ndarray | None:

@@ -75,20 +75,15 @@ class PreparedMap(PreparedCloud):
         return self._regions.setdefault(key, Regions(clouds, keypoints, GlobalDescriptor.learned(keypoints)))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
-        """Parts of the map, downsampled, around places that cover all of it."""
+        """Parts of the map, downsampled, around places that cover all of it; their rows are the map's."""
         points, radius = to_host(self.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
         within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]
         least = MIN_FILLED * max(map(len, within))
-        return [self._part(rows[inside]) for inside in within if len(inside) >= least]
-
-    def _part(self, rows: np.ndarray) -> PreparedCloud:
-        """Cloud of some rows of the map; its matches count the rows of the file."""
-        kept = np.zeros(len(self.cloud.points), dtype=bool)
-        kept[rows] = True
-        cloud = replace(self.cloud, viewpoint=self.stated).select(kept)
-        return PreparedCloud(cloud, "auto", self.name, device=self.device)
+        whole = replace(self.cloud, viewpoint=self.stated)
+        parts = [whole.select(rows[inside]) for inside in within if len(inside) >= least]
+        return [PreparedCloud(part, "auto", self.name, device=self.device) for part in parts]
 
 
 def _centres(points: np.ndarray, radius: float) -> np.ndarray:
