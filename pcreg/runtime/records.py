@@ -17,13 +17,13 @@ PACKAGE = Path(__file__).parents[1]
 
 # What of the package computes descriptions, registrations, and figures of `pcreg evaluate`.
 DESCRIBING = ("arrays.py", "features", "geometry", "io", "kernels", "models")
-REGISTERING = (*DESCRIBING, "registration")
+REGISTERING = (*DESCRIBING, "registration", "weights/verdict.safetensors")
 EVALUATING = (*REGISTERING, "datasets", "evaluation")
 
 
 @cache
 def code_fingerprint(*places: str) -> str:
-    """A checksum, twelve hexadecimal digits, over the sources in folders and files of the package.
+    """A checksum, twelve hexadecimal digits, over the sources in folders, and over files, of the package.
 
     It is computed once in a process, which keeps running the code that it has loaded.
     """

@@ -52,3 +52,15 @@ def test_an_edit_of_a_covered_file_changes_it_and_one_elsewhere_does_not(tmp_pat
     second = fingerprints()
     assert [a == b for a, b in zip(first, second, strict=True)] == [True, False, False]
     code_fingerprint.cache_clear()
+
+
+def test_another_confidence_model_changes_it(tmp_path, monkeypatch):
+    package = shutil.copytree(PACKAGE, tmp_path / "pcreg")
+    monkeypatch.setattr(records, "PACKAGE", package)
+    found = []
+    for model in (b"one", b"another"):
+        (package / "weights/verdict.safetensors").write_bytes(model)
+        code_fingerprint.cache_clear()
+        found.append(code_fingerprint(*REGISTERING))
+    assert found[0] != found[1]
+    code_fingerprint.cache_clear()
