@@ -47,11 +47,6 @@ class DescribedCloud(Description):
     viewpoint: Array
     viewpoint_known: bool
 
-    @property
-    def seen_from(self) -> Viewpoint:
-        """Viewpoint that the cloud was described with."""
-        return Viewpoint(self.viewpoint, self.viewpoint_known)
-
 
 def downsample(
     points: Array, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None

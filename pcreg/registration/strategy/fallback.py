@@ -69,8 +69,7 @@ def answer_at_scales(
     if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
         scales = iter(())
 
-    def at_another_scale() -> Registration | None:
-        return _at_another_scale(scales, (source, a), (target, b), first, answer, clock)
+    elsewhere = partial(_at_another_scale, scales, (source, a), (target, b), first, answer, clock)
 
     @cache
     def in_mirror() -> float:
@@ -80,7 +79,7 @@ def answer_at_scales(
         clock.add(testing.seconds)
         return confidence
 
-    tries = [at_another_scale, in_mirror] if diagnose else [at_another_scale]  # beside each other
+    tries = [elsewhere, in_mirror] if diagnose else [elsewhere]  # beside each other
     other = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)[0]
     if other and other.confidence >= in_mirror():
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
@@ -142,7 +141,7 @@ def _at_another_scale(
     total: Clock,
 ) -> Registration | None:
     """The first answer at these scales that `first` confirms by the clouds at its scale."""
-    sides = [(cloud, at_first.seen_from) for cloud, at_first in (source, target)]
+    sides = [(cloud, Viewpoint(a.viewpoint, a.viewpoint_known)) for cloud, a in (source, target)]
     for scale in scales:
         clock = Clock()
         described, _ = attempted(partial(_described, scale, *sides))
