@@ -26,10 +26,13 @@ class OutputError(InputError):
 
 @contextmanager
 def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
-    """Raise InputError in place of these errors; `{error}` in the sentence is their first line."""
+    """Raise InputError in place of these errors; `{error}` in the sentence is their first line.
+
+    Want of memory is the fault of no input, and passes.
+    """
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except errors as error:
         raise InputError(sentence.replace("{error}", first_line(error))) from error

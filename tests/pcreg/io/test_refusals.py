@@ -5,6 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from pcreg.io import cloud
+from pcreg.io.cloud import write_ply
 from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, refusal, write
 
 
@@ -53,3 +55,13 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
     write(tmp_path / f"a{suffix}", POINTS)
     monkeypatch.setitem(sys.modules, package, None)
     assert f"this format needs {package}; type: " in refusal(tmp_path / f"a{suffix}")
+
+
+def test_want_of_memory_is_not_called_damage(tmp_path, monkeypatch):
+    def read(path):
+        raise MemoryError
+
+    monkeypatch.setitem(cloud._READERS, ".ply", read)
+    write_ply(tmp_path / "a.ply", POINTS)
+    with pytest.raises(MemoryError):
+        cloud.read_cloud(tmp_path / "a.ply")
