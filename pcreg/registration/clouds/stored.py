@@ -31,7 +31,7 @@ class CloudFile:
     units: str
     columns: int | None
     viewpoint: ViewpointOption
-    state: tuple[int, int] = (0, 0)  # as by `state_of`, when it was read
+    state: tuple[int, int] = (0, 0)  # as by `state_of`, when it was read without an error
     frame: LocalFrame | None = None
     stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
     voxel: float | None = None  # metres, that suits it; None: not computed
@@ -53,7 +53,7 @@ class CloudFile:
         except InputError as error:
             sentence = str(error)
             named = sentence.startswith(self.path)
-            return replace(self, state=state, error=sentence if named else f"{self.path}: {sentence}")
+            return replace(self, error=sentence if named else f"{self.path}: {sentence}")
 
 
 def state_of(path: str) -> tuple[int, int]:
