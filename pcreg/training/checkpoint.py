@@ -1,16 +1,18 @@
 """The state of a training, from which it continues exactly where it stopped."""
 
-import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import torch
 
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import first_difference
 
+UNREADABLE = BadZipFile, UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError, OSError
 PARTS = ("network", "optimizer", "scheduler", "state", "identity")
 
 
@@ -32,12 +34,11 @@ def save_checkpoint(path: str | Path, **state: Any) -> None:
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
     """Read a checkpoint on the CPU, running no code in the file; InputError if it is damaged or none."""
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError, OSError) as error:
-        raise InputError(
-            f"{path}: is not a checkpoint of `pcreg train`, or a damaged one; delete it, or give another out="
-        ) from error
+    words = "is not a checkpoint of `pcreg train`, or a damaged one; delete it, or give another out="
+    with refusing(f"{path}: {words}", *UNREADABLE), ZipFile(path) as archive:
+        if archive.testzip():  # torch.load compares no checksums
+            raise BadZipFile
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
 def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:

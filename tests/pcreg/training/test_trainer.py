@@ -171,12 +171,15 @@ def test_a_checkpoint_is_whole_or_absent(tmp_path):
 def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     path = tmp_path / "last.pt"
     save_checkpoint(path, value=torch.ones(1000))
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(InputError, match="damaged"):
-        load_checkpoint(path)
-    torch.save({"array": np.float64}, path)  # a global that is not allowed
-    with pytest.raises(InputError, match="not a checkpoint"):
-        load_checkpoint(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:1000], whole.replace(np.float32(1).tobytes(), np.float32(2).tobytes(), 1)):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="damaged"):
+            load_checkpoint(path)
+    for foreign in ({"array": np.float64}, torch.ones(3)):  # a global that is not allowed, and a tensor
+        torch.save(foreign, path)
+        with pytest.raises(InputError, match="not a checkpoint"):
+            load_checkpoint(path)
 
 
 def test_the_average_is_exponential(tmp_path):
