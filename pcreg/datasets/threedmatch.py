@@ -79,9 +79,9 @@ def read_log(path: Path, size: int) -> dict[tuple[int, int], np.ndarray]:
     """
     content = f"`i j count` and {size} x {size} matrices"
     damaged = f"{path}: is no list of {content}; it may be truncated or damaged: download it again"
-    with refusing(damaged, OSError, ValueError):
+    with refusing(damaged, OSError, ValueError, OverflowError):
         entries = np.array(path.read_text().split(), dtype=np.float64).reshape(-1, 3 + size * size)
-    return {(int(row[0]), int(row[1])): row[3:].reshape(size, size) for row in entries}
+        return {(int(row[0]), int(row[1])): row[3:].reshape(size, size) for row in entries}
 
 
 def _listed(root: Path, benchmark: str) -> list[Pair]:
@@ -142,14 +142,14 @@ def _motion(path: Path, pair: str, matrix: np.ndarray) -> np.ndarray:
 
 def _read_overlaps(path: Path) -> dict[tuple[int, int], float]:
     damaged = f"{path}: is no list of `i,j,overlap` ({{error}}); it may be damaged: download it again"
-    with refusing(damaged, ValueError):
+    with refusing(damaged, ValueError, OverflowError):
         rows = np.loadtxt(path, delimiter=",", ndmin=2)
         return {(int(i), int(j)): float(overlap) for i, j, overlap in rows}
 
 
 def _pairs_of_pickle(path: Path) -> list[Pair]:
     words = "is no pair list of Predator or GeoTransformer ({error}); docs/data.md says where to get one"
-    with refusing(f"{path}: {words}", KeyError, TypeError, ValueError):
+    with refusing(f"{path}: {words}", LookupError, TypeError, ValueError):
         return [_pickled_pair(path, *row) for row in _rows_of_pickle(path)]
 
 

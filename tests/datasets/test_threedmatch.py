@@ -150,16 +150,17 @@ def test_damaged_lists_are_bad_input(tmp_path):
     (tmp_path / "gt.info").rename(tmp_path / "benchmarks/3DMatch/hotel/gt.info")
     log = tmp_path / "benchmarks/3DMatch/kitchen/gt.log"
     whole = log.read_text()
-    log.write_text(whole[:-20])
-    with pytest.raises(InputError, match=r"kitchen/gt.log: .* truncated"):
-        ThreeDMatch(tmp_path)
+    for text in (whole[:-20], whole.replace("3", "nan", 1), whole.replace("3", "inf", 1)):
+        log.write_text(text)
+        with pytest.raises(InputError, match=r"kitchen/gt.log: .* truncated"):
+            ThreeDMatch(tmp_path)
     log.write_text(entries([(0, 3)], lambda i, j: motion(i, j) * 1.1))
     with pytest.raises(InputError, match=r"kitchen/gt.log: the motion of pair \(0, 3\) is not a rotation"):
         ThreeDMatch(tmp_path)
     log.write_text(whole + whole.replace("0\t 3", "0\t 2"))
     with pytest.raises(InputError, match=r"gt.info: lacks pair \(0, 2\)"):
         ThreeDMatch(tmp_path)
-    for content in ({"src": []}, [1, 2], predator_lists() | {"src": ["elsewhere.npy"] * 3}):
+    for content in ({"src": []}, [1, 2], np.ones(2), predator_lists() | {"src": ["elsewhere.npy"] * 3}):
         (tmp_path / "3DLoMatch.pkl").write_bytes(pickle.dumps(content))
         with pytest.raises(InputError, match=r"3DLoMatch.pkl: is no pair list of Predator or GeoTransformer"):
             ThreeDMatch(tmp_path, "3DLoMatch")
