@@ -227,7 +227,8 @@ def nearby(
         distance = np.linalg.norm(positions - position, axis=1)
         within = (minimum_distance <= distance) & (distance <= maximum_distance)
         within[scan] = False
-        nearest = [int(other) for other in np.argsort(distance, kind="stable") if within[other]]
+        rows = np.flatnonzero(within)
+        nearest = rows[np.argsort(distance[rows], kind="stable")].tolist()
         others = nearest[:neighbours] if np.isinf(maximum_distance) else evenly(nearest, neighbours)
         found |= {(max(scan, other), min(scan, other)) for other in others}
     return sorted(found)
