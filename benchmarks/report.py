@@ -82,6 +82,8 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
         result = {"measured": measured, "columns": columns, "rows": cells}
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    if not kept:
+        raise InputError(f"{path}: not written, as there is nothing to measure; name clouds or pairs")
     print(path)
 
 
