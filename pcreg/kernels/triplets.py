@@ -42,23 +42,14 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Triplets:
-    """T triplets (i, j, k) of a convolution, sorted by k, then i, then j.
+    """T triplets (i, j, k) of a convolution, sorted by k, then i, then j."""
 
-    Attributes:
-        i: (T,) int32, rows of the output.
-        j: (T,) int32, rows of the input.
-        k_offsets: (K + 1,) int64; those of kernel cell k are k_offsets[k] .. k_offsets[k + 1].
-        n_out: Rows of the output.
-        n_in: Rows of the input.
-        symmetric: If not NONE, i and j are rows of the same points.
-    """
-
-    i: Tensor
-    j: Tensor
-    k_offsets: Tensor
-    n_out: int
-    n_in: int
-    symmetric: Symmetry = Symmetry.NONE
+    i: Tensor  # (T,) int32, rows of the output
+    j: Tensor  # (T,) int32, rows of the input
+    k_offsets: Tensor  # (K + 1,) int64, the triplets of cell k are k_offsets[k] .. k_offsets[k + 1]
+    n_out: int  # rows of the output
+    n_in: int  # rows of the input
+    symmetric: Symmetry = Symmetry.NONE  # if another, i and j are rows of the same points
     # Derived once; the copy that `pair_with` makes shares the arrangements.
     _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
