@@ -48,12 +48,6 @@ class PointBatch:
         """The number of points N."""
         return len(self.points)
 
-    def select(self, rows: Tensor) -> "PointBatch":
-        """The sub-batch of rows (M,) int64, which come cloud by cloud."""
-        ends = torch.searchsorted(rows, self.lengths.cumsum(0))
-        viewpoints = None if self.viewpoints is None else self.viewpoints[rows]
-        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), viewpoints)
-
     def to(self, device: torch.device | str) -> "PointBatch":
         """The batch on `device`; the host does not wait for a GPU."""
         viewpoints = None if self.viewpoints is None else to_device(self.viewpoints, device)

@@ -70,12 +70,9 @@ class Pyramid:
         return [*self.same, *self.down, *(triplets.transposed for triplets in self.down)]
 
     def groups(self) -> list[PointBatch]:
-        """The points of the finest level, each group of clouds by itself."""
-        batch, rows = self.levels[0], self.row_groups[0]
-        points, lengths = rows.split(batch.points), self.cloud_groups.split(batch.lengths)
-        if batch.viewpoints is None:
-            return list(map(PointBatch, points, lengths))
-        return list(map(PointBatch, points, lengths, rows.split(batch.viewpoints)))
+        """The points of the finest level, each group of clouds by itself, without viewpoints."""
+        points = self.row_groups[0].split(self.levels[0].points)
+        return list(map(PointBatch, points, self.cloud_groups.split(self.levels[0].lengths)))
 
 
 def ends_of_triplets(n_levels: int) -> list[tuple[int, int]]:
@@ -155,9 +152,11 @@ def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[Poin
     origin = torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
     levels, rows = [batch], []
     for level in range(1, geometry.n_levels):
-        finer = levels[-1]
-        rows.append(grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin))
-        levels.append(finer.select(rows[-1]))
+        points, lengths = levels[-1].points, levels[-1].lengths
+        picked = grid_sample(points, lengths, geometry.voxel * 2**level, origin)
+        cloud = torch.repeat_interleave(lengths)[picked]
+        levels.append(PointBatch(points[picked], counts_of_sorted(cloud, len(lengths))))
+        rows.append(picked)
     return levels, rows
 
 

@@ -2,7 +2,6 @@ import numpy as np
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
-from tests.pcreg.scenes import wavy_sheet
 
 
 def test_clouds_are_moved_to_their_lower_corners():
@@ -10,11 +9,3 @@ def test_clouds_are_moved_to_their_lower_corners():
     assert batch.lengths.tolist() == [2, 1]
     expected = torch.tensor([[0, 0, 0], [1e-3, 0, 0], [0, 0, 0]])
     torch.testing.assert_close(batch.points, expected, rtol=0, atol=1e-6)
-
-
-def test_selection_keeps_clouds_apart():
-    batch = PointBatch.from_clouds([wavy_sheet(n) for n in (4, 0, 3, 2)])
-    rows = torch.tensor([0, 3, 4, 6, 7])
-    chosen = batch.select(rows)
-    assert chosen.lengths.tolist() == [2, 0, 2, 1]
-    assert torch.equal(chosen.points, batch.points[rows])
