@@ -10,7 +10,7 @@ Samples within `ignore_radius` of a match count neither as positives nor as nega
 from dataclasses import dataclass
 
 import torch
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
@@ -48,7 +48,7 @@ class InfoNCE:
     temperature: PositiveFloat = 0.05
     positives_per_pair: PositiveInt = 512
     negatives_per_pair: NonNegativeInt = 0  # points of either cloud, drawn from all of it
-    ignore_radius: float = 2.5  # voxels around a match in which other samples do not count
+    ignore_radius: NonNegativeFloat = 2.5  # voxels around a match in which other samples do not count
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator

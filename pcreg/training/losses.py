@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 
 from pcreg.datasets.collate import TrainingBatch
@@ -25,8 +26,8 @@ NEGATIVE_MARGIN = 1.4  # on the distance
 class HardestContrastive:
     """The loss of a training batch, with samples in proportion to its pairs."""
 
-    positives_per_pair: int = 1024
-    candidates_per_pair: int = 256
+    positives_per_pair: PositiveInt = 1024
+    candidates_per_pair: PositiveInt = 256
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: TrainingBatch, generator: torch.Generator

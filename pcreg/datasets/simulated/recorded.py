@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
@@ -68,7 +70,7 @@ class ScenePairs:
             return ScenePairs(recording, none := np.empty((0, 2), np.int64), np.empty(0), none)
         shared = shared_cells(recording, OVERLAP_CELL * voxel)
         overlap = overlaps(shared)
-        pairs = np.argwhere(overlap >= minimum_overlap)
+        pairs = np.argwhere((overlap >= minimum_overlap) & ~np.eye(len(overlap), dtype=bool))
         return ScenePairs(recording, pairs, overlap[tuple(pairs.T)], np.argwhere(shared == 0))
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -117,27 +119,24 @@ class Recorded:
 
     `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
     cells four times as large. `apart` has as many pairs of a scene without overlap. The origin of `behind`
-    clouds of a pair, 1 for the source and 2 for both, lies behind them instead of at the sensor. Raises
-    InputError for counts below one.
+    clouds of a pair, 1 for the source and 2 for both, lies behind them instead of at the sensor. The command
+    line checks types and bounds.
     """
 
     record: Recorder
     voxel: float
-    seed: int = 0
-    count: int = 4
-    per_scene: int = 5
+    seed: NonNegativeInt = 0
+    count: PositiveInt = 4
+    per_scene: PositiveInt = 5
     minimum_overlap: float = 0.1
     device: str = "auto"
-    behind: int = 0
+    behind: Annotated[int, Field(ge=0, le=2)] = 0
 
     name = "simulated scenes"
     left_out = ()
     viewpoint = "sensor"
 
     def __post_init__(self) -> None:
-        if self.count < 1 or self.per_scene < 1:
-            counts = f"count is {self.count}, per_scene {self.per_scene}"
-            raise InputError(f"{counts}; ask for at least one of each")
         self.device = choose_device(self.device)
         self._clouds: dict[str, np.ndarray] = {}
 

@@ -54,8 +54,11 @@ def test_origins_behind_clouds_keep_the_truth(recorded, count):
         assert source.mean(0) @ recorded.cloud(before.source).mean(0) < -0.5 * seen**2
 
 
-def test_other_names_and_counts_are_refused(recorded):
+def test_other_names_are_refused(recorded):
     with pytest.raises(InputError, match="scene-9/0: no such cloud"):
         recorded.cloud("scene-9/0")
-    with pytest.raises(InputError, match="at least one of each"):
-        Recorded(record, voxel=0.05, per_scene=0)
+
+
+def test_no_cloud_is_paired_with_itself():
+    recorded = Recorded(record, voxel=0.05, count=1, per_scene=9, minimum_overlap=0, device="cpu")
+    assert all(pair.source != pair.target for pair in recorded.pairs)

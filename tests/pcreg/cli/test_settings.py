@@ -86,6 +86,15 @@ def test_the_type_of_a_setting_that_is_taken_from_another_is_that_of_the_other()
         compose_config("train", [*given, "validate.pairs=abc"])
 
 
+@pytest.mark.parametrize("override", ["data.behind=3", "data.count=0", "loss.positives_per_pair=0"])
+def test_numbers_out_of_bounds_are_refused(override):
+    chosen = (
+        ["experiment=3dmatch-paper", "data.root=x"] if override.startswith("loss") else ["data=simulated"]
+    )
+    with pytest.raises(InputError, match=f"^{override}: Input should be"):
+        compose_config("train" if len(chosen) == 2 else "evaluate", [*chosen, override])
+
+
 def test_a_training_has_a_folder():
     with pytest.raises(InputError, match=r"^out=: String should have at least 1 character"):
         compose_config("train", ["experiment=overfit", "data.root=x", "out="])
