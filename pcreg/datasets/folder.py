@@ -127,7 +127,6 @@ class Folder:
         """Keep at most `limit` pairs of a list in pairs.txt; the clouds of the others are not read."""
         if self._listed is not None:
             self._listed = evenly(self._listed, limit)
-            vars(self).pop("pairs", None)
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""

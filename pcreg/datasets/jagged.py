@@ -44,12 +44,6 @@ class Jagged:
         """The points of each cloud."""
         return list(self.points.split(self.sizes))
 
-    def halves(self) -> tuple["Jagged", "Jagged"]:
-        """The first half of the clouds, and the second."""
-        sizes, half = self.sizes, len(self.sizes) // 2
-        points = self.points.split([sum(sizes[:half]), sum(sizes[half:])])
-        return Jagged(points[0], sizes[:half]), Jagged(points[1], sizes[half:])
-
     def take(self, rows: Tensor) -> "Jagged":
         """The points in rows (M,) int64, cloud by cloud; waits for the device."""
         return Jagged(self.points[rows], self._sizes_of(rows))

@@ -31,7 +31,7 @@ REMOVED = {(8, 15, 58)}  # left out by FCGF and its followers
 MIN_SIZE = 0.4  # of the median size of a sequence's files; a smaller one is truncated, not sparse
 POINT_BYTES = 16  # x y z reflectance, float32
 
-# Of corrections by ICP, FCGF's: one point per voxel, partners within a distance, metres
+# Settings of the corrections by ICP, as FCGF's: edge of a voxel with one point, distance of partners, metres
 ICP = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
 REMEDY = "name another folder with data.cache=FOLDER, or delete this file to compute it anew"
 
@@ -110,7 +110,6 @@ class Kitti:
     def keep_evenly(self, limit: int | None) -> None:
         """Keep at most `limit` pairs; the corrections of the others are not computed."""
         self._starts = evenly(self._starts, limit)
-        vars(self).pop("pairs", None)
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of a scan: x forward, y left, z up, metres, finite rows only."""

@@ -78,11 +78,11 @@ class Preparation:
         coarser = self._coarser(clouds)
         moved, motions = self.augment.move(clouds, motions, rng)
         clouds = self._downsample(moved, rng) if self.snap else moved
-        sources, targets = clouds.halves()
-        matches = matching_rows(sources.moved(motions), targets, self.positive_radius)
-        columns = [pair.name for pair in pairs], sources.split(), targets.split(), matches
-        sides = coarser[: len(pairs)], coarser[len(pairs) :]
-        return [Sample(*each) for each in zip(*columns, *sides, strict=True)]
+        split, count = clouds.split(), len(pairs)
+        sources, targets = split[:count], split[count:]
+        matches = matching_rows(Jagged.of(sources).moved(motions), Jagged.of(targets), self.positive_radius)
+        columns = [pair.name for pair in pairs], sources, targets, matches, coarser[:count], coarser[count:]
+        return [Sample(*each) for each in zip(*columns, strict=True)]
 
     def _downsample(self, clouds: Jagged, rng: np.random.Generator) -> Jagged:
         """One point per voxel of each cloud, as pcreg/geometry/voxel_grid.py, at most `maximum_points`."""

@@ -1,6 +1,7 @@
 """Common parts of scenes: roads, the ground, rows of houses and cars, people, small things."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -88,10 +89,9 @@ def parked(site: Site, road: Road, offset: float, missing: float) -> None:
 
 
 def vehicles(site: Site, road: Road, n: int, offset: float, speed: float) -> None:
+    kinds = [*[traffic.car] * 3, traffic.van, traffic.bus, traffic.truck, traffic.cyclist]
     for _ in range(n):
-        kinds = [*[traffic.car] * 3, traffic.van, traffic.bus, traffic.truck, traffic.cyclist]
-        make = site.rng.choice(kinds)
-        site.drive(make, road, 1, offset, speed)
+        site.drive(site.rng.choice(kinds), road, 1, offset, speed)
 
 
 def people(site: Site, n: int, radius: float) -> None:
@@ -114,8 +114,7 @@ def small_things(site: Site, road: Road, edge: float) -> None:
 def traffic_lights(site: Site) -> None:
     main = site.roads[0]
     for other in site.roads[1:]:
-        for side in (-1, 1):
-            for across in (-1, 1):
-                x, y, yaw = other.at(side * (main.half_width + 1), across * (other.half_width + 0.7))
-                if site.rng.random() < 0.7:
-                    site.put(street_furniture.traffic_light(site.rng), x, y, yaw + np.pi * (across < 0))
+        for side, across in product((-1, 1), repeat=2):
+            x, y, yaw = other.at(side * (main.half_width + 1), across * (other.half_width + 0.7))
+            if site.rng.random() < 0.7:
+                site.put(street_furniture.traffic_light(site.rng), x, y, yaw + np.pi * (across < 0))
