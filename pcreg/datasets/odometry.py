@@ -111,7 +111,7 @@ class Odometry:
         return kept
 
     def pair(self, source: int, target: int) -> Fit:
-        """Two scans of one piece, registered by themselves; for a step that of the path."""
+        """Registration of two scans of one piece from their poses; of consecutive scans, the step."""
         if source == target + 1:
             return replace(self.steps[target], correction=0.0)
         return self._fit(source, target, inverse(self.poses[target]) @ self.poses[source])

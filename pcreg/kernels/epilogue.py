@@ -1,4 +1,4 @@
-"""Norm with fixed statistics, shortcut and relu behind a convolution, for inference.
+"""Norm with fixed statistics, shortcut and relu after a convolution, for inference.
 
 The kernel that writes the result applies them: no other launch, no other pass over memory.
 """

@@ -1,6 +1,6 @@
 """A pyramid with room to spare, into which batches of different sizes are copied one after another.
 
-A CUDA graph needs arrays that stay in place and keep their lengths. Rows behind those of the batch have no
+A CUDA graph needs arrays that stay in place and keep their lengths. Rows after those of the batch have no
 neighbours, are nobody's neighbours, and belong to no group.
 """
 
@@ -56,7 +56,7 @@ class PaddedPyramid:
             copies += [(here.i, given.i), (here.j, given.j), (here.k_offsets, given.k_offsets)]
             brought, tiles = given.tiles, here.tiles
             _fill(tiles.source, brought.source, EMPTY)
-            # Tiles behind the last end at zero, no later than they begin: they are empty.
+            # Tiles after the last one end at 0, before they begin or there: they have no shared buckets
             _fill(tiles.tile_offsets, brought.tile_offsets, 0)
             copies += [(tiles.shared_first, brought.shared_first), (tiles.shared_size, brought.shared_size)]
         copies = [(target[: len(given)], given) for target, given in copies if len(given)]

@@ -40,7 +40,7 @@ class TorchInference:
     def __init__(self, network: ResUNet, device: str) -> None:
         self.architecture, self.fingerprint = network.architecture, fingerprint(network)
         self._network, self._device = network.to(device).eval(), device
-        # By which kernels keep parts of weights: on a GPU fused steps and averages of weights do not count
+        # Kernels keep parts of weights by version, which fused steps and averages on a GPU do not raise
         torch.autograd.graph.increment_version(network.parameters())
 
     def describe(

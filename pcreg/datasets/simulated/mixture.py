@@ -30,7 +30,7 @@ MIN_POINTS = 500  # of a cloud
 
 
 def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Recording `index` of a kind by SHARES, scaled to ROOM_VOXEL: any run of scenes has them evenly."""
+    """Recording `index`, scaled to ROOM_VOXEL: any run of scenes has the kinds in proportion to SHARES."""
     return kind_of(index)(seed, index, device)
 
 

@@ -200,7 +200,7 @@ def _in_view(
             near &= present[some]
         group, solid = near.nonzero(as_tuple=True)
         group = group + first
-        # How far the box about a solid extends to either side of each plane through the origin.
+        # Half widths of the box about a solid along the normals of five planes through the origin
         *axes, centre = T[solid].unbind(-1)
         sides = planes[group]
         centre = (sides * (centre - origin[group])[:, None]).sum(-1)  # (N, 5)

@@ -28,7 +28,7 @@ STEP = 1 / 32  # pixels of disparity: the 1 / 8 of the sensor, averaged over 4 x
 WAVES = 12  # of the relief
 TILE = 12, 16  # rows and columns of rays that are cast together
 
-# Of the fusion
+# Fusion
 SAMPLES = 2  # of the surface within each pixel
 TRUNCATION = 5  # voxels
 LOW, HIGH = (-1.5, -1.5, 0.5), (1.5, 1.5, 3.5)  # metres: the cube, in the frame of the first camera

@@ -19,7 +19,7 @@ from pcreg.geometry.se3 import inverse
 CELL = 0.1  # metres, of the grid of free places
 CLEAR = 0.3  # metres from the camera to things at its height
 SAMPLES = 16  # of the path per fragment, before smoothing
-SPAN = 0.6  # of the way from fragment to fragment; the images in between are not used
+SPAN = 0.6  # share of the way to the next fragment along which the images of a fragment are taken
 
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
@@ -28,7 +28,7 @@ BEND = 0.06  # metres: largest drift of the poses of a fragment in recordings th
 
 HOUSE = 1  # third number of the seed of a house's furniture
 
-# Of the second camera of two
+# Second camera of two
 SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
 NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
 MAX_PIXELS = 155_000  # of all images of a fragment: about as many as the first camera's

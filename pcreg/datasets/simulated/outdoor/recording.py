@@ -24,7 +24,7 @@ KINDS = {  # of scenes, and how often each is drawn
 }
 # fmt: on
 ON_FOOT = ("park", "court", "hall", "old town", "square")
-# How often each model is used on wheels and in the hand.
+# Shares of the models on wheels and in the hand
 _TWICE = dict.fromkeys(("HDL-32E", "VLP-16", "VLP-32C", "Pandar64", "OS1-64"), 2)
 ON_WHEELS_SHARES = {"HDL-64E": 6, **_TWICE, "OS1-128": 1, "OS0-64": 1}
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
