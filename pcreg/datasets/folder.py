@@ -71,6 +71,7 @@ class Folder:
         suffixes = [suffix for suffix in SUFFIXES if suffix not in LISTS]
         clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in suffixes)
         self.names = sorted(clouds, key=natural)
+        self._number = {name: n for n, name in enumerate(self.names)}
         if len(self.names) < 2:
             raise InputError(
                 f"{root}: holds {len(self.names)} point clouds and a pair needs two; "
@@ -189,7 +190,7 @@ class Folder:
     def _pair(self, fields: list[str]) -> Listed:
         names, numbers = fields[:2], fields[2:]
         for name in names:
-            if name not in self.names:
+            if name not in self._number:
                 raise ValueError(f"{name} is no point cloud in the folder")
         if len(names) == 2 and names[0] == names[1]:
             raise ValueError("a pair is of two clouds")
@@ -199,7 +200,7 @@ class Folder:
             raise ValueError(f"{len(fields)} words")
         if self.poses is None:
             raise ValueError("no T_target_source, and the folder has no poses.txt to compute it from")
-        return *names, self._motion(*map(self.names.index, names))
+        return *names, self._motion(*(self._number[name] for name in names))
 
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
         @lru_cache(SCANS_IN_MEMORY)
