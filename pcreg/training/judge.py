@@ -151,6 +151,8 @@ def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
     the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
     weight is negative, and those of the columns `without` are zero. The same answers give the same file.
     """
+    if not answers.right.any():
+        raise InputError("no answer is right, so there is nothing to fit to; ask questions about true pairs")
     is_one = np.isfinite(answers.values).all(2)
     mean, deviation = answers.values[is_one].mean(0), answers.values[is_one].std(0) + 1e-6
     scaled = ((answers.values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)

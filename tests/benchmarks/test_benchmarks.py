@@ -83,6 +83,10 @@ def test_register(run, pair):
     ]
 
 
+def test_nothing_to_measure_is_refused(run):
+    assert run("pairs.py") == 2
+
+
 def test_every_way_is_held_against_the_truth(run, pair):
     ways = ["gravity", "nearer", "open3d"]
     assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0

@@ -71,6 +71,12 @@ def test_the_same_answers_give_the_same_file(tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "again").read_bytes()
 
 
+def test_answers_without_a_right_one_are_refused(tmp_path):
+    asked = lists(np.random.default_rng(1), Q=10)
+    with pytest.raises(InputError, match="no answer is right"):
+        fit(asked._replace(right=np.zeros_like(asked.right)), tmp_path / "network")
+
+
 def test_a_term_that_is_left_out_counts_for_nothing(tmp_path):
     asked = lists(np.random.default_rng(2), Q=200)
     fit(asked, tmp_path / "without", without=[0])
