@@ -19,7 +19,7 @@ from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import PointConv
 
-PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
+PRECISIONS = {"cpu": ["float32"], "cuda": ["float32", "float16", "bfloat16"]}
 CHANNELS = {
     "cpu": [(32, 32), (64, 64), (128, 128)],
     "cuda": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256)],
@@ -29,9 +29,7 @@ CHANNELS = {
 def main() -> None:
     parser, _ = make_parser(__doc__)
     parser.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
-    precision, runs = (["float32"], 5) if DEVICE == "cpu" else (list(PRECISIONS), 20)
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=precision)
-    options = parsed(parser, voxel=[0.025], runs=runs)
+    options = parsed(parser, voxel=[0.025], runs=5 if DEVICE == "cpu" else 20)
     options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
     keep(operators(options), options, "operators", options.device)
 
@@ -40,14 +38,14 @@ def operators(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     for voxel in options.voxel:
         cloud = load(options.cloud, voxel, options.device)
         triplets = native_triplets(cloud.points, cloud.points, cloud.lengths, cloud.lengths, voxel)
-        for precision in options.precision:
+        for precision in PRECISIONS[options.device]:
             for C, M in options.channels or CHANNELS[options.device]:
                 times = operator_row(triplets, precision, C, M, options)
                 yield {"m": voxel, "points": triplets.n_out, "triplets": len(triplets)} | times
 
 
 def operator_row(triplets: Triplets, precision: str, C: int, M: int, options) -> dict[str, Value]:
-    device, dtype = options.device, PRECISIONS[precision]
+    device, dtype = options.device, getattr(torch, precision)
     generator = torch.Generator(device).manual_seed(0)
     features = torch.randn(triplets.n_in, C, generator=generator, device=device).to(dtype)
     grad_out = torch.randn(triplets.n_out, M, generator=generator, device=device).to(dtype)

@@ -1,7 +1,7 @@
 """Maps of scans with poses: scans, pairs and poses that are right, and which pairs are screened first.
 
 python benchmarks/map.py placed /data/3dmatch/fragments/* /data/kitti/sequences/08 [--together]
-    [--shuffle 1] [--every 2] [--workers 2] [--folder FOLDER]
+    [--every 2] [--workers 2] [--folder FOLDER]
 python benchmarks/map.py located /data/3dmatch/fragments/* [--every 2]
 python benchmarks/map.py rooms FOLDER [--count 50] [--device cuda] [--workers 2]
 python benchmarks/map.py retrieval FOLDER/fragments/* [--count 300 1000] [--workers 2]
@@ -58,6 +58,7 @@ PLACED = 0.2, 5.0  # metres, degrees
 WRONG = 0.3, 15.0
 NEAR = 10.0  # metres between LiDAR scans that are a pair
 Named = tuple[Path, Path, np.ndarray]
+SHUFFLE = 1  # seed of the order of scans in a map
 SEED = 3_000_000  # of rooms that no weights were trained on
 FRAMES = 4  # of a fragment, half as many as in training: images take most of the time
 VOXEL = 0.05  # metres
@@ -66,13 +67,11 @@ LITTLE, MUCH = 0.1, 0.3  # overlap from which on a pair is hard, and from which 
 
 def main() -> None:
     parser, verbs = make_parser(__doc__, *VERBS)
-    shuffled = verbs["placed"]
     for verb, every in (("placed", 1), ("located", 2)):
         verbs[verb].add_argument("scenes", type=Path, nargs="+")
         verbs[verb].add_argument("--every", type=int, default=every, help="(default: %(default)s)")
-    shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once, too")
-    shuffled.add_argument("--shuffle", type=int, default=1, help="a seed for the order")
-    shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
+    verbs["placed"].add_argument("--together", action="store_true", help="all scenes at once, too")
+    verbs["placed"].add_argument("--folder", type=Path, help="of descriptions and records that are kept")
     verbs["rooms"].add_argument("folder", type=Path)
     verbs["rooms"].add_argument("--device", default="cpu", help="makes the scenes: cpu, cuda or auto")
     verbs["rooms"].add_argument("--count", type=int, default=50, help="how many (default: %(default)s)")
@@ -88,7 +87,7 @@ def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     alone = [[scene] for scene in options.scenes]
     for scenes in [*alone, options.scenes] if options.together else alone:
         poses = {path: pose for scene in scenes for path, pose in poses_of(scene, options.every)}
-        shuffled = np.random.default_rng(options.shuffle).permutation(len(poses))
+        shuffled = np.random.default_rng(SHUFFLE).permutation(len(poses))
         paths = [list(poses)[n] for n in shuffled]
         folder = options.folder and options.folder / "-".join(scene.name for scene in scenes)
         start = perf_counter()
