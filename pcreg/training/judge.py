@@ -16,7 +16,7 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -63,17 +63,14 @@ def _room(seed: int, index: int, device: str) -> Recording:
     return indoor.record(seed, index, device, house=house_of(index), bend=bend)
 
 
-def _street(seed: int, index: int, device: str, *, again_sparse: bool = False) -> Recording:
-    kind = str(np.random.default_rng([seed, house_of(index)]).choice(list(KINDS)))
-    if again_sparse:
-        return outdoor.record(seed, index, device, kind, again_sparse=True)
-    return outdoor.record_by_two(seed, index, device, kind)
+def _street(by: Callable[..., Recording], seed: int, index: int, device: str) -> Recording:
+    return by(seed, index, device, str(np.random.default_rng([seed, house_of(index)]).choice(list(KINDS))))
 
 
 PLACES = {
     "indoor": _room,
-    "outdoor": _street,
-    "sparse": partial(_street, again_sparse=True),
+    "outdoor": partial(_street, outdoor.record_by_two),
+    "sparse": partial(_street, partial(outdoor.record, again_sparse=True)),
     "objects": single_objects,
     "terrestrial": scanned_sites,
 }
