@@ -45,8 +45,8 @@ class Architecture(PyramidConfig):
                 "snap=true is a convolution on voxels, whose cells lie along the axes: kernel=grid"
             )
         for name in ("voxel", "radius_scale", "out_channels"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
 
     @property
     def layers(self) -> dict[str, tuple[int, int]]:
