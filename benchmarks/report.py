@@ -24,7 +24,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
 OUT = Path("outputs/benchmarks")
-COMMAND = "TABLE_COMMAND"  # of the environment: what benchmarks/tables.sh was called with
+COMMAND = "TABLE_COMMAND"  # environment variable with the command line of benchmarks/tables.sh
 DEVICE = choose_device("auto")
 PACKAGES = ("numpy", "scipy", "torch", "triton")
 Value = str | int | float | None

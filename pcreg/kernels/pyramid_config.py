@@ -17,7 +17,7 @@ class PyramidConfig:
     voxel: float = 0.025  # metres, edge of the cells with one point each
     n_levels: int = 4
     stem_kernel_size: int = 5  # kernel cells per axis of the first convolution, odd
-    radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
+    radius_scale: float = 1.0  # search radius over that of the ball with the volume of the kernel
     snap: bool = False  # degraded mode: a sparse voxel convolution
     kernel: str = "grid"  # its cells lie along the axes; or "ppf", rotation-invariant point-pair cells
 

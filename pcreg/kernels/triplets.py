@@ -110,7 +110,7 @@ class Triplets:
         return self._transposed[0]
 
     def pair_with(self, transposed: "Triplets") -> None:
-        """Keep the transposed triplets. They keep a copy of these: a cycle of references frees no memory."""
+        """Keep the transposed triplets; they keep a copy of these, as a cycle would stay in memory."""
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]
 

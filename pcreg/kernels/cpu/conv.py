@@ -1,6 +1,6 @@
-"""Order of triplets, and convolution for inference: products with sparse matrices around dense ones.
+"""Sorting of triplets, and convolution for inference: dense products between two sparse ones.
 
-Of each kernel cell k the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i.
+In each kernel cell k the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i.
 """
 
 from itertools import pairwise

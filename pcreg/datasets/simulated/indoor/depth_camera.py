@@ -11,6 +11,7 @@ measured point are tried here. Like the published test fragments, ours keep the 
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -45,7 +46,7 @@ class DepthCamera:
     near: float = 0.4  # metres, from where to where it measures
     far: float = 4.0
     noise: float = 0.05  # sigma of the disparity, pixels: 1.1 mm at 1 m, 10 mm at 3 m
-    distortion: float = 0.06  # likewise
+    distortion: float = 0.06  # sigma of the fixed error of the disparity over the image, pixels
     wander: float = 1.0  # sigma of where an edge is seen, pixels of this image
     dull: float = 0.03  # share of the solids that return no light
 
@@ -121,12 +122,11 @@ class DepthCamera:
         alike_within = 0.02 + 0.2 * (self._smooth(F, 24, generator) - 0.2).clamp(min=0)
         padded = torch.nn.functional.pad(pixels[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
         total, weight = torch.zeros_like(pixels), torch.zeros_like(pixels)
-        for row in range(3):
-            for column in range(3):
-                near = padded[:, row : row + self.height, column : column + self.width]
-                alike = ((near - pixels).abs() < alike_within * pixels) & (near > 0)
-                total += torch.where(alike, near, 0)
-                weight += alike
+        for row, column in product(range(3), repeat=2):
+            near = padded[:, row : row + self.height, column : column + self.width]
+            alike = ((near - pixels).abs() < alike_within * pixels) & (near > 0)
+            total += torch.where(alike, near, 0)
+            weight += alike
         return total / weight.clamp(min=1)
 
     def _smooth(self, F: int, columns: int, generator: torch.Generator) -> Tensor:
