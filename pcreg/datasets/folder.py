@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
@@ -34,7 +35,7 @@ class Folder:
 
     Clouds are first read for `pairs`, with `columns` as by `read_cloud`. Raises InputError for a missing
     folder, for lists that do not fit the clouds, and if no pair is left. configs/data/folder.yaml explains
-    the other settings.
+    the other settings, and the command line checks their bounds.
     """
 
     name = "own scans"
@@ -44,12 +45,12 @@ class Folder:
     def __init__(
         self,
         root: str | Path,
-        voxel: float = 0.05,
+        voxel: PositiveFloat = 0.05,
         minimum_overlap: float = 0.3,
-        neighbours: int = 10,
-        minimum_distance: float = 0.0,
-        maximum_distance: float | None = None,
-        proposals: int | None = None,
+        neighbours: PositiveInt = 10,
+        minimum_distance: NonNegativeFloat = 0.0,
+        maximum_distance: PositiveFloat | None = None,
+        proposals: PositiveInt | None = None,
         split: str = "all",
         held_out: float = 0.25,
         cache: str | Path | None = None,
@@ -61,11 +62,6 @@ class Folder:
         self.minimum_overlap = minimum_overlap
         self.neighbours = neighbours
         self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
-        for name, count in (("neighbours", neighbours), ("proposals", proposals)):
-            if count is not None and count < 1:
-                raise InputError(f"data.{name}={count}: give at least 1")
-        if not 0 < voxel < np.inf:
-            raise InputError(f"voxel={voxel}: a length in metres; try 0.05 in rooms and 0.3 in streets")
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
         suffixes = [suffix for suffix in SUFFIXES if suffix not in LISTS]

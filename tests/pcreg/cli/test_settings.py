@@ -86,13 +86,19 @@ def test_the_type_of_a_setting_that_is_taken_from_another_is_that_of_the_other()
         compose_config("train", [*given, "validate.pairs=abc"])
 
 
-@pytest.mark.parametrize("override", ["data.behind=3", "data.count=0", "loss.positives_per_pair=0"])
-def test_numbers_out_of_bounds_are_refused(override):
-    chosen = (
-        ["experiment=3dmatch-paper", "data.root=x"] if override.startswith("loss") else ["data=simulated"]
-    )
-    with pytest.raises(InputError, match=f"^{override}: Input should be"):
-        compose_config("train" if len(chosen) == 2 else "evaluate", [*chosen, override])
+@pytest.mark.parametrize(
+    ("name", "chosen", "overrides"),
+    [
+        ("evaluate", "data=simulated", ["data.behind=3", "data.count=0"]),
+        ("evaluate", "data=folder", ["data.voxel=0", "data.neighbours=0", "data.minimum_distance=-1"]),
+        ("train", "experiment=3dmatch-paper", ["loss.positives_per_pair=0", "loss.candidates_per_pair=0"]),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(name, chosen, overrides):
+    root = [] if chosen == "data=simulated" else ["data.root=x"]
+    for override in overrides:
+        with pytest.raises(InputError, match=f"^{override}: Input should be"):
+            compose_config(name, [chosen, *root, override])
 
 
 def test_a_training_has_a_folder():
