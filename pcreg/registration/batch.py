@@ -104,10 +104,10 @@ def run(
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
     Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
-    unless a file of theirs has changed, or could not be read. Answers do not depend on the number of `workers`: by default one per
-    core, or a few that share a GPU if that is the registrar's device. All workers of an executor need that
-    device. Raises InputError for settings that differ from those of the records, and if a worker lacks the
-    device.
+    unless a file of theirs has changed, or could not be read. Answers do not depend on the number of
+    `workers`: by default one per core, or a few that share a GPU if that is the registrar's device. All
+    workers of an executor need that device. Raises InputError for settings that differ from those of the
+    records, and if a worker lacks the device.
     """
     option = check_viewpoint(viewpoint)
     settings = settings_of(registrar, unit, option, columns, prior, seed)
