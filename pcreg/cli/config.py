@@ -84,7 +84,7 @@ def _quoted(override: str) -> str:
     path = PATH.fullmatch(override)
     if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
         return f"{path[1]}{path[2]}" if path else override
-    value = os.path.expanduser(path[2])  # in which backslashes count as two before a quotation mark
+    value = os.path.expanduser(path[2])  # Hydra wants backslashes before a quotation mark twice
     value = re.sub(r'(\\*)("|$)', lambda end: 2 * end[1] + end[2].replace('"', r"\""), value)
     return f'{path[1]}"{value}"'
 

@@ -88,7 +88,7 @@ def solve(
 
 
 def _connected(n: int, edges: Sequence[Edge]) -> list[list[Edge]]:
-    """The edges between n scans, those that are connected together."""
+    """Group the edges between n scans by the connected component that they belong to."""
     component = components(n, edges)
     together: dict[int, list[Edge]] = defaultdict(list)
     for edge in edges:

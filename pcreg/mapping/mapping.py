@@ -97,7 +97,7 @@ def register_all(
     with TemporaryDirectory(prefix="pcreg-map-") as temporary:
         kept = Path(temporary if folder is None else os.path.expanduser(folder))
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
-        file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # which goes
+        file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # soon deleted
 
         def named(text: str) -> str:
             return file_of_array.sub(r"cloud \1", text)

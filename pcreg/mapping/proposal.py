@@ -93,7 +93,7 @@ def propose(probability: csr_array, conductance: csr_array, count: int) -> list[
     resistance = _resistances(_factored(conductance), a, b)
     chosen: list[tuple[int, int]] = []
     added: Values = {}  # conductances of the chosen pairs: their probabilities
-    # Each adds a matrix of rank one (Sherman and Morrison): from the inverse goes factor * outer(row, row)
+    # A further pair changes the inverse by -factor * outer(row, row) (Sherman and Morrison)
     rows, factors = np.empty((BLOCK, n)), np.empty(BLOCK)
     while len(a) and len(chosen) < count:
         best, k = int((left * resistance).argmax()), len(chosen) % BLOCK

@@ -80,6 +80,6 @@ class InfoNCE:
 
     def _samples(self, features: Tensor, rows: Tensor, clouds: PointBatch, places: Tensor) -> Samples:
         """The features (S, C) of `rows` (S,), at the points `places` (S,) of clouds."""
-        # Both sides are divided by the root of the temperature: sooner than their products, which are more
+        # Dividing both sides by the root of the temperature is cheaper than dividing their products
         cloud = torch.searchsorted(clouds.lengths.cumsum(0), places.contiguous(), right=True)
         return Samples(features[rows] / self.temperature**0.5, clouds.points[places], cloud)

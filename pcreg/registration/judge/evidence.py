@@ -90,7 +90,7 @@ def _contact(
     """RMS distance to the other cloud's planes in voxels, and fraction seen from the same side; both ways."""
     xp, of_source, of_target = namespace(target.normals), overlap.source, overlap.target
     turned = source.normals @ like(T[:3, :3], source.normals).T
-    # As `overlap` has it for points of the source: for those of the target, their partners in the source
+    # `overlap.offsets` and `overlap.normals` are of the source's points; these are of the target's
     normals = take(turned, of_target.partners)
     between = take(overlap.moved, of_target.partners) - take(target.surface, of_target.rows)
     offsets = xp.concat([overlap.offsets, dot(between, normals)]) / voxel

@@ -135,8 +135,8 @@ class Sight(NamedTuple):
     in_front: float  # by the margin or more, whether they touch or not; over all views
     covered: float  # in directions where anything was seen; over all views
     confirmed: float  # covered, and touch
-    curved_confirmed: float  # the same, by weight
-    curved_against: float  # do not touch, and are displaced by half of the margin, by weight
+    curved_confirmed: float  # covered, and touch; each counts by its weight
+    curved_against: float  # do not touch, and are displaced by half of the margin; each by its weight
     against: float  # do not touch, and are well in front by half of the margin: the largest connected part
 
 

@@ -34,7 +34,7 @@ def answer_at_scales(
     prior: Prior = ANY,
     diagnose: bool = True,
 ) -> Registration:
-    """The answer at the first scale, or if that is no or doubtful, of the further tries, in this order.
+    """The answer at the first scale or, after a refusal or a doubtful one, of further tries in this order.
 
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
@@ -42,11 +42,11 @@ def answer_at_scales(
     3. After a refusal the other scales are tried. Each is one more chance to be wrong: so a motion found
        there is assessed at the first scale as well. The confidence is the geometric mean of both, that of the
        other scale taken three times, and the mirrored source must not fit with more.
-    4. If no scale registers, the refusal of the first is returned, with `diagnose` with notes on what may be
-       wrong with the clouds.
+    4. If no scale registers, the refusal of the first is returned; with `diagnose` it has notes on what may
+       be wrong with the clouds.
 
-    Steps 1 and 3 are left out, the latter with learned descriptors alone, where the confidence is so low that
-    they cannot help. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
+    Where the confidence is so low that they cannot help, step 1 is left out, and with learned descriptors
+    step 3, too. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
     mirror test, and the `prior` holds between the clouds as they were given. Raises InputError, with what may
     be wrong, if the first scale leaves too few points.
     """
