@@ -55,6 +55,7 @@ class Protocol(Scoring):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # The distance is rounded, as captions show all its digits
         for name, value in (
             ("tau1", 2 * self.voxel if self.tau1 is None else self.tau1),
             ("distance", round(1.5 * self.voxel, 9) if self.distance is None else self.distance),

@@ -60,7 +60,7 @@ def runs_by_tiles(triplets: Triplets, dtype: torch.dtype) -> bool:
 
 
 class _PointConv(torch.autograd.Function):
-    """Convolution with gradients; an operator of torch.library would be slower on small clouds."""
+    """Convolution with gradients; an operator registered with PyTorch would be slower on small clouds."""
 
     @staticmethod
     def forward(ctx, features, weight, triplets):
