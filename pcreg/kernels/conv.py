@@ -32,7 +32,7 @@ def point_conv(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: E
 
     Returns:
         (N_out, M) of the dtype of the features. Sums are float32, or float64 for float64 features;
-        half-precision features that share a bucket are rounded once more, before they are multiplied.
+        on a GPU half-precision features that share a bucket are rounded once more before they are multiplied.
 
     Raises:
         ValueError: Shapes, dtypes or devices do not fit, or an epilogue is given where gradients are wanted.
@@ -87,7 +87,9 @@ class _PointConv(torch.autograd.Function):
 def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
     if not runs_by_tiles(triplets, features.dtype):
-        return epilogue.apply(plain_mvmr(features, weight, triplets))
+        wide = torch.promote_types(features.dtype, torch.float32)
+        out = plain_mvmr(features.to(wide), weight.to(wide), triplets)
+        return epilogue.apply(out).to(features.dtype)
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton import output_stationary
 
@@ -98,7 +100,8 @@ def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilog
 def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M) of `dtype`, the sums of x[j] g[i]^T."""
     if not runs_by_tiles(triplets, features.dtype):
-        return plain_vvor(features, grad_out, triplets).to(dtype)
+        wide = torch.promote_types(features.dtype, torch.float32)
+        return plain_vvor(features.to(wide), grad_out.to(wide), triplets).to(dtype)
     from pcreg.kernels.triton import weight_gradient
 
     return weight_gradient.vvor(features, grad_out, triplets, dtype)
