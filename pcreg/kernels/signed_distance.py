@@ -62,11 +62,13 @@ def distance_sums(
         # p R is the inverse rotation of p; a product of matrices for each point takes ten times as long.
         (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
         x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
-        u = images.focal * x / z + images.centre[0]
-        v = images.focal * y / z + images.centre[1]
+        before = z > MIN_DEPTH
+        depth = torch.where(before, z, 1)
+        u = images.focal * x / depth + images.centre[0]
+        v = images.focal * y / depth + images.centre[1]
         measured = images.depth(batch * K + k, u, v)
         distance = measured - z
-        counts = (z > MIN_DEPTH) & (measured > 0) & (distance > -truncation)
+        counts = before & (measured > 0) & (distance > -truncation)
         total += torch.where(counts, distance.clamp(max=truncation), 0)
         weight += counts
     return total, weight

@@ -40,12 +40,12 @@ def test_pixels_at_the_border():
 
 
 def test_known_distances():
-    """Points on the surface, before it, far before it, shortly behind it, and far behind it."""
-    depths = [2.0, 1.9, 1.0, 2.2, 2.4]
-    points = np.array([[0.01, 0.02, z] for z in depths])
+    """Points on the surface, before it, far before it, shortly and far behind it, and in the camera."""
+    depths = [2.0, 1.9, 1.0, 2.2, 2.4, 0.0]
+    points = np.array([[z / 100, z / 50, z] for z in depths])
     total, weight = both_are_alike(np.full((2, H, W), 2.0), *twice(points))
-    assert weight.tolist() == [2, 2, 2, 2, 0]
-    torch.testing.assert_close(total, torch.tensor([0, 0.2, 0.6, -0.4, 0]), atol=1e-5, rtol=0)
+    assert weight.tolist() == [2, 2, 2, 2, 0, 0]
+    torch.testing.assert_close(total, torch.tensor([0, 0.2, 0.6, -0.4, 0, 0]), atol=1e-5, rtol=0)
 
 
 def test_surfaces_are_not_joined_at_a_jump():
