@@ -5,6 +5,7 @@ import os
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,7 +16,8 @@ from pcreg.runtime.errors import InputError, OutputError
 # Raised by writing only; such errors name no file
 WRITE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-DAMAGED_NPZ = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile  # what np.load raises for one
+# What reading a damaged .npz raises: a flipped bit may mark a part as encrypted or compressed
+DAMAGED_NPZ = OSError, ValueError, LookupError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error
 MARK = "unfinished"  # in the name of a file that is being written
 MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
 

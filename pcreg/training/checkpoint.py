@@ -9,10 +9,10 @@ from zipfile import BadZipFile, ZipFile
 import torch
 
 from pcreg.runtime.errors import InputError, refusing
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import DAMAGED_NPZ, replacing
 from pcreg.runtime.records import first_difference
 
-UNREADABLE = BadZipFile, UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError, OSError
+UNREADABLE = *DAMAGED_NPZ, UnpicklingError, TypeError
 PARTS = ("network", "optimizer", "scheduler", "state", "identity")
 
 

@@ -35,9 +35,13 @@ def test_a_cloud_is_described_once_for_what_it_depends_on(tmp_path, monkeypatch)
 
 def test_a_damaged_file_is_named(tmp_path):
     path = FeatureCache(tmp_path, Distances(), {}).file_of(wavy_sheet(50))
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"\.npz: kept features are damaged; delete the file"):
-        read_described(path)
+    whole = path.read_bytes()
+    entry = whole.index(b"PK\1\2")  # followed by version, flags and kind of compression
+    places = (entry + 6, b"\xad"), (entry + 8, b"\1"), (entry + 10, b"\10")
+    for damaged in (whole[:100], *(whole[:at] + byte + whole[at + 1 :] for at, byte in places)):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"\.npz: kept features are damaged; delete the file"):
+            read_described(path)
 
 
 @pytest.mark.parametrize("returned", [np.full((50, 4), np.nan), np.zeros((49, 4))])
