@@ -36,7 +36,12 @@ class Architecture(PyramidConfig):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if {self.n_levels, len(self.encoder), len(self.decoder)} != {4}:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
-        if self.stem_kernel_size < 1 or self.stem_kernel_size % 2 == 0:
+        for name in ("stem_kernel_size", "out_channels", "encoder", "decoder"):
+            value = getattr(self, name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not all(isinstance(number, int) and number > 0 for number in numbers):
+                raise ValueError(f"{name} takes whole numbers from 1, got {value}")
+        if self.stem_kernel_size % 2 == 0:
             raise ValueError(f"stem_kernel_size must be odd, such as 3, 5 or 7, got {self.stem_kernel_size}")
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel}: choose {' or '.join(KERNELS)}")
@@ -44,7 +49,7 @@ class Architecture(PyramidConfig):
             raise ValueError(
                 "snap=true is a convolution on voxels, whose cells lie along the axes: kernel=grid"
             )
-        for name in ("voxel", "radius_scale", "out_channels"):
+        for name in ("voxel", "radius_scale"):
             if not 0 < getattr(self, name) < np.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
 

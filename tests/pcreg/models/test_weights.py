@@ -76,7 +76,8 @@ def described_as(**architecture):
         (lambda path: save_file({"a": torch.ones(1).bfloat16()}, path), "cannot be read .*bfloat16"),
         (lambda path: save_file({"a": torch.ones(1)}, path), "does not say which network"),
         (described_as(layers=50), "another kind of network"),
-        (described_as(encoder=["a"] * 4), "another kind of network"),
+        (described_as(encoder=["a"] * 4), r"another kind of network \(encoder takes whole numbers from 1"),
+        (described_as(out_channels=8.0), "out_channels takes whole numbers from 1, got 8.0"),
         (described_as(out_channels=16), r"conv1\.weight is \(27, 1, 4, 4\) and should be \(27, 1, 32, 32\)"),
     ],
 )
