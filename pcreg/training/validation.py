@@ -70,12 +70,13 @@ def compare(
     names = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
     for metres, degrees in protocol.gates:
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
-    figures, code = [], code_fingerprint(*EVALUATING)
+    figures, remedy = [], f"delete the folder {folder} and run the same command again"
+    measured = {"code": code_fingerprint(*EVALUATING), "protocol": asdict(protocol), "seed": seed}
+    measured["scans"] = getattr(dataset, "fingerprint", "")  # of a folder whose files may change
     for descriptor in (before, after):
-        identity = {"fingerprint": descriptor.fingerprint}
-        measured = {"code": code, "protocol": asdict(protocol), **identity, "seed": seed}
+        identity = {"fingerprint": descriptor.fingerprint, "voxel": descriptor.voxel}
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
-        records = Records(folder / f"{name}.jsonl", measured)
+        records = Records(folder / f"{name}.jsonl", measured | identity, remedy)
         features = FeatureCache(folder / "features", descriptor, identity)
         scored = runner.run(dataset, descriptor, NativeRansac(), protocol, records, features, seeds=[seed])
         figures.append(overall(rows(scored, protocol.samples[0], seed), protocol))

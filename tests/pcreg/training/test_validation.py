@@ -3,6 +3,7 @@ import pytest
 
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
+from pcreg.runtime.errors import InputError
 from pcreg.training.validation import compare
 from tests.pcreg.tiny import VOXEL, Sheets
 
@@ -41,3 +42,7 @@ def test_the_table_says_what_changed_and_nothing_is_measured_twice(tmp_path):
     assert lines[3] == ["registration recall, 0.1 m and 1 deg", "0.0", "100.0", "+100.0"]
     again = Speechless(mistaken=True), Speechless(mistaken=False)
     assert compare(*again, Sheets(3), protocol, tmp_path, seed=0) == table
+    changed = Sheets(3)
+    changed.fingerprint = "other files of the same names"
+    with pytest.raises(InputError, match=r"scans is  there and other files .*; delete the folder .* again"):
+        compare(before, after, changed, protocol, tmp_path, seed=0)
