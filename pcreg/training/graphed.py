@@ -56,11 +56,9 @@ class _Passes:
                 features = network(padded.pyramid)
             self._grad = torch.zeros_like(features)
             with torch.cuda.graph(self._backward, pool=self._forward.pool(), **capture):
-                found = torch.autograd.grad(features, self.parameters, self._grad, allow_unused=True)
-                trained = [each for each in found if each is not None]
-                gradient = torch.cat([each.flatten() for each in trained])
-        parts = iter(views(gradient, trained))
-        self._grads = [None if each is None else next(parts) for each in found]
+                gradients = torch.autograd.grad(features, self.parameters, self._grad)
+                whole = torch.cat([each.flatten() for each in gradients])
+        self._grads = views(whole, gradients)
         self._features = features.detach()
 
     def _compile(self, network: ResUNet) -> None:
@@ -68,7 +66,7 @@ class _Passes:
         buffers = list(network.buffers())
         before = [buffer.clone() for buffer in buffers]
         features = network(self.padded.pyramid)
-        torch.autograd.grad(features, self.parameters, torch.zeros_like(features), allow_unused=True)
+        torch.autograd.grad(features, self.parameters, torch.zeros_like(features))
         for buffer, value in zip(buffers, before, strict=True):
             buffer.copy_(value)
 

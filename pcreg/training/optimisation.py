@@ -25,17 +25,16 @@ def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -
 def as_one(parameters: Sequence[nn.Parameter]) -> Tensor:
     """Gradients of parameters as one array (P,), of which each becomes a view.
 
-    None stays None. One launch then sums them over processes, or measures them. Gradients of a GraphedNetwork
-    are views of one array already.
+    One launch then sums them over processes, or measures them. Gradients of a GraphedNetwork are views of one
+    array already.
     """
-    trained = [parameter for parameter in parameters if parameter.grad is not None]
-    gradients = [parameter.grad for parameter in trained]
+    gradients = [parameter.grad for parameter in parameters]
     whole = gradients[0]._base
     size = sum(gradient.numel() for gradient in gradients)
     if whole is not None and whole.numel() == size and all(each._base is whole for each in gradients):
         return whole
     whole = torch.cat([gradient.flatten() for gradient in gradients])
-    for parameter, gradient in zip(trained, views(whole, gradients), strict=True):
+    for parameter, gradient in zip(parameters, views(whole, gradients), strict=True):
         parameter.grad = gradient
     return whole
 

@@ -79,7 +79,6 @@ class Trainer:
         if ranks.device != "cpu":
             dtype = torch.bfloat16 if precision == "bfloat16" else None
             self.describe = GraphedNetwork(self.network, dtype)
-        self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.state = TrainState()
         self.scalars = Scalars(None, 0)
@@ -212,8 +211,7 @@ class Trainer:
             self._unread = None
 
     def _loss(self, batch: TrainingBatch) -> dict[str, torch.Tensor]:
-        with self.autocast:
-            features = self.describe(batch.pyramid)
+        features = self.describe(batch.pyramid)
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         generator = torch.Generator().manual_seed(int(state[0]))
         return self.loss(*batch.descriptors(features.float()), batch, generator)
