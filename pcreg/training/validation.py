@@ -13,7 +13,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description, Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.geometry.se3 import residuals
-from pcreg.io.pairs import PairDataset
+from pcreg.io.pairs import PairDataset, points_of
 from pcreg.registration.matching.nearest import match_all
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
@@ -45,7 +45,7 @@ def feature_match_recall(
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:
-        described = descriptor.describe(dataset.cloud(name)).on("cpu")
+        described = descriptor.describe(points_of(dataset, name)).on("cpu")
         rng = np.random.default_rng([0, len(described.points)])
         kept = rng.permutation(len(described.points))[:n_points]
         return described.of_rows(kept)
