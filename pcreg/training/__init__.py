@@ -1,1 +1,1 @@
-"""Training of the network: losses, schedules, processes and the card of its weights."""
+"""Training of the network: losses, steps, checkpoints, validation; and the fit of the confidence model."""

@@ -57,21 +57,21 @@ class InfoNCE:
         count, device = self.positives_per_pair * len(batch.names), source.device
         anchors, partners = batch.matches[draw(len(batch.matches), count, generator, device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
-        starts, ends = batch.pyramid.groups()
+        source_clouds, target_clouds = batch.pyramid.groups()
         # A match has one place: that of its target.
-        sources = self._samples(source, anchors, ends, partners)
-        targets = self._samples(target, partners, ends, partners)
+        sources = self._samples(source, anchors, target_clouds, partners)
+        targets = self._samples(target, partners, target_clouds, partners)
         similarities = sources.similarities(targets, radius, matched=True)
         forward, backward = similarities.logsumexp(1), similarities.logsumexp(0)
         if self.negatives_per_pair:
             count = self.negatives_per_pair * len(batch.names)
             rows = draw(len(target), count, generator, device)
-            others = self._samples(target, rows, ends, rows)
+            others = self._samples(target, rows, target_clouds, rows)
             similarities = sources.similarities(others, radius, matched=False)
             forward = torch.logaddexp(forward, similarities.logsumexp(1))
             rows = draw(len(source), count, generator, device)
-            others = self._samples(source, rows, starts, rows)
-            placed = self._samples(target, partners, starts, anchors)
+            others = self._samples(source, rows, source_clouds, rows)
+            placed = self._samples(target, partners, source_clouds, anchors)
             similarities = placed.similarities(others, radius, matched=False)
             backward = torch.logaddexp(backward, similarities.logsumexp(1))
         own = (sources.features * targets.features).sum(1)
@@ -79,7 +79,7 @@ class InfoNCE:
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
 
     def _samples(self, features: Tensor, rows: Tensor, clouds: PointBatch, places: Tensor) -> Samples:
-        """The features (S, C) of `rows` (S,), at the points `places` (S,) of clouds."""
+        """Features (S, C) of `rows` (S,), each at the point of `clouds` in the row `places` (S,)."""
         # Dividing both sides by the root of the temperature is cheaper than dividing their products
         cloud = torch.searchsorted(clouds.lengths.cumsum(0), places.contiguous(), right=True)
         return Samples(features[rows] / self.temperature**0.5, clouds.points[places], cloud)
