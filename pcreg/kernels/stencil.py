@@ -95,7 +95,8 @@ def radius_search(
         return found.i.long(), found.j.long()
     # k-d trees in one thread are faster than torch in two for these sizes.
     arrays = [each.numpy() for each in (queries, points, query_lengths, point_lengths)]
-    i, j = cpu_neighbors.radius_search(*arrays, radius)
+    pairs = cpu_neighbors.pairs_between(*arrays, radius)
+    i, j = cpu_neighbors.in_order(pairs.i, pairs.j, len(points))
     return torch.from_numpy(i), torch.from_numpy(j)
 
 

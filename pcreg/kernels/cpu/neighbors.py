@@ -45,20 +45,6 @@ class Pairs(NamedTuple):
             yield Pairs(self.i[some], self.j[some], self.offset[:, some])
 
 
-def radius_search(
-    queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
-) -> tuple[Rows, Rows]:
-    """i (T,) and j (T,) as pcreg.kernels.stencil.radius_search returns them."""
-    i, j, _ = pairs_between(queries, points, query_lengths, lengths, radius)
-    return _sorted(i, j, len(points))
-
-
-def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
-    """Neighbours i, j (T,) of `count` points, sorted, from `pairs_within`, which gives each pair once."""
-    own = np.arange(count)
-    return _sorted(np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own]), count)
-
-
 def pairs_between(
     queries: np.ndarray,
     points: np.ndarray,
@@ -90,7 +76,13 @@ def pairs_within(points: np.ndarray, lengths: np.ndarray, radius: float, cube: b
     return _near(points, points, proposed, radius, cube)
 
 
-def _sorted(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
+def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
+    """Neighbours i, j (T,) of `count` points, themselves included, from their `pairs_within`."""
+    own = np.arange(count)
+    return np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own])
+
+
+def in_order(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
     """i (T,) and j (T,) < count, by i and then by j."""
     bits = count.bit_length()
     pairs = i << bits

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.kernels.cpu.neighbors import Rows, from_both_ends, pairs_within, surface_normals
+from pcreg.kernels.cpu.neighbors import Rows, from_both_ends, in_order, pairs_within, surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 
@@ -33,7 +33,7 @@ def search_levels(
     pairs, count = pairs_within(levels[0], lengths[0], reach, cube), len(levels[0])
     normals: list[np.ndarray] = []
     if is_ppf:
-        near = from_both_ends(pairs.within(config.normal_radius), count)
+        near = in_order(*from_both_ends(pairs.within(config.normal_radius), count), count)
         normals.append(surface_normals(levels[0], viewpoints, *near))
         for picked in rows:
             normals.append(normals[-1][picked])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.kernels.cpu.neighbors import Pairs, Rows, pairs_between, pairs_within
+from pcreg.kernels.cpu.neighbors import Pairs, Rows, from_both_ends, pairs_between, pairs_within
 from pcreg.kernels.pyramid_config import half_width
 
 PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
@@ -50,10 +50,8 @@ def neighbours_within(
 ) -> tuple[Rows, Rows, Rows]:
     """i, j and k (T,) of `count` points among themselves, from their `pairs_within` the radius."""
     k, back = _cells_from_both_ends(pairs, size, kernel_size, radius, normals)
-    own = np.arange(count)
     middle = np.full(count, _middle(kernel_size, normals))
-    i, j = np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own])
-    return i, j, np.concatenate([k, back, middle])
+    return *from_both_ends(pairs, count), np.concatenate([k, back, middle])
 
 
 def counts(
