@@ -287,7 +287,7 @@ def comments(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for parent in OmegaConf.load(path).get("defaults", ()):
         if isinstance(parent, str) and parent != "_self_":
-            found |= comments(path.with_name(f"{parent}.yaml"))
+            found |= comments(path.parent / f"{parent}.yaml")
     parents, first = [""], ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("# ") and not line.startswith("# @") and not first:
