@@ -148,7 +148,7 @@ def _furniture(rng: np.random.Generator) -> Solids:
 
 
 def _vehicle(rng: np.random.Generator) -> Solids:
-    return one_of(rng, [traffic.car, traffic.van, traffic.bicycle, traffic.person])(rng).solids
+    return one_of(rng, [traffic.car, traffic.van, traffic.bicycle, traffic.person])(rng)
 
 
 MAKERS = [*[figure] * 6, *[clutter] * 4, *[primitive] * 2, *[_furniture] * 3, _vehicle]

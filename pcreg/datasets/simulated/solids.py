@@ -5,6 +5,7 @@ its cone alone, the nearest first.
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 import torch
@@ -21,13 +22,23 @@ NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # axes after and before x
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 
+class Material(IntEnum):
+    """Properties of a surface that a laser hits; pcreg.datasets.simulated.outdoor.lidar uses them."""
+
+    MATT = 0
+    GLASS = 1
+    DARK = 2  # black paint
+    LEAVES = 3  # a ray may pass between them
+
+
 @dataclass(frozen=True)
 class Solids:
     """P solids: unit shapes, each moved by an affine map."""
 
     shape: np.ndarray  # (P,) int64, of pcreg.kernels.raycast.Shape
     T_world_unit: np.ndarray  # (P, 4, 4) float64
-    relief: np.ndarray  # (P,) metres, unevenness of the surface: sensors add it, `cast` ignores it
+    relief: np.ndarray  # (P,) metres, unevenness of the surface: depth cameras add it, `cast` ignores it
+    material: np.ndarray  # (P,) int64, of Material
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -40,6 +51,14 @@ class Solids:
         """The solids with this relief in metres."""
         return replace(self, relief=np.full(len(self), relief))
 
+    def of(self, material: Material) -> "Solids":
+        """The solids of this material."""
+        return replace(self, material=np.full(len(self), material, np.int64))
+
+    def where(self, kept: np.ndarray) -> "Solids":
+        """The solids of a mask `kept` (P,)."""
+        return Solids(self.shape[kept], self.T_world_unit[kept], self.relief[kept], self.material[kept])
+
     def sheared(self, axis: int, along: int, slope: float, fixed: float = 0.0) -> "Solids":
         """The solids after a shear: x[axis] grows by slope * (x[along] - fixed)."""
         T = np.eye(4)
@@ -48,19 +67,20 @@ class Solids:
 
     def copies(self, T: np.ndarray) -> "Solids":
         """Copies moved by each of T (N, 4, 4), N P solids, one copy after another."""
-        moved = T[:, None] @ self.T_world_unit
-        return Solids(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4), np.tile(self.relief, len(T)))
+        rows, moved = np.tile(np.arange(len(self)), len(T)), T[:, None] @ self.T_world_unit
+        return Solids(self.shape[rows], moved.reshape(-1, 4, 4), self.relief[rows], self.material[rows])
 
     @staticmethod
     def join(*parts: "Solids") -> "Solids":
         if not parts:
-            return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)), np.empty(0))
+            return boxes([])
         if len(parts) == 1:
             return parts[0]
         return Solids(
             np.concatenate([part.shape for part in parts]),
             np.concatenate([part.T_world_unit for part in parts]),
             np.concatenate([part.relief for part in parts]),
+            np.concatenate([part.material for part in parts]),
         )
 
 
@@ -108,7 +128,8 @@ def _flat(shape: Shape, centre: np.ndarray) -> Solids:
     """Solids of no size about centres (N, 3): their axes (N, 3, 3) are still zero."""
     T = np.zeros((len(centre), 4, 4))
     T[:, :3, 3], T[:, 3, 3] = centre, 1
-    return Solids(np.full(len(centre), int(shape), np.int64), T, np.zeros(len(centre)))
+    count = len(centre)
+    return Solids(np.full(count, int(shape), np.int64), T, np.zeros(count), np.zeros(count, np.int64))
 
 
 def _along_axes(shape: Shape, size: np.ndarray, centre: np.ndarray) -> Solids:

@@ -14,7 +14,7 @@ from pcreg.datasets.simulated.outdoor.ground import Ground
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import outdoor_scene
-from pcreg.datasets.simulated.outdoor.site import Scene, Things
+from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import rotation_about, se3
 
@@ -55,7 +55,7 @@ def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
         se3(rotation_about((0, 0, 1), rng.uniform(0, 360)), np.array([*place, rng.uniform(1.1, 1.8)]))
         for place in chosen
     ]
-    return Scene("room", Ground(), Things.of(room.solids), (), (), relief=rng.uniform(0, 0.3)), np.stack(T)
+    return Scene("room", Ground(), room.solids, (), (), relief=rng.uniform(0, 0.3)), np.stack(T)
 
 
 def _site(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:

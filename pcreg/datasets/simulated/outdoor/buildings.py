@@ -6,14 +6,13 @@ dozen boxes.
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.site import Things
-from pcreg.datasets.simulated.solids import Solids, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Material, Solids, boxes, cones, rods
 from pcreg.geometry.se3 import se3
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 
 
-def block(rng: np.random.Generator, width: float, depth: float, height: float) -> Things:
+def block(rng: np.random.Generator, width: float, depth: float, height: float) -> Solids:
     """A town house, an office or a shop: storeys of recessed windows, doors, balconies, cornice, roof."""
     recess = rng.uniform(0.08, 0.4)
     ground_floor, storey = rng.uniform([3.0, 2.7], [4.5, 3.6])
@@ -52,10 +51,10 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     walls.append(boxes(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
     walls.append(boxes(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
     core = boxes(-half + recess, recess, -DEEP, half - recess, depth - recess, height)
-    return Things.of(*walls, _roof(rng, width, depth, height), glass=core)
+    return Solids.join(*walls, _roof(rng, width, depth, height), core.of(Material.GLASS))
 
 
-def house(rng: np.random.Generator, _width: float) -> Things:
+def house(rng: np.random.Generator, _width: float) -> Solids:
     """A detached house of one or two storeys with a gabled roof, perhaps a garage and a porch."""
     width, depth = rng.uniform([8, 7], [15, 12])
     height = rng.choice([rng.uniform(2.8, 3.5), rng.uniform(5.0, 6.5)])
@@ -75,10 +74,10 @@ def house(rng: np.random.Generator, _width: float) -> Things:
         at = rng.uniform(-width / 4, width / 4)
         walls.append(boxes(at - 1.3, -1.6, 2.3, at + 1.3, 0, 2.5))
         walls.append(rods([(0.08, x, -1.5, -0.5, x, -1.5, 2.4) for x in (at - 1.2, at + 1.2)]))
-    return Things.of(*walls)
+    return Solids.join(*walls)
 
 
-def shed(rng: np.random.Generator, _width: float) -> Things:
+def shed(rng: np.random.Generator, _width: float) -> Solids:
     """A hall of a works: ribbed walls, gates, a flat or a low gabled roof."""
     width, depth, height = rng.uniform([20, 15, 5], [60, 40, 12])
     x = _spread(width, rng.uniform(3, 7))
@@ -92,10 +91,10 @@ def shed(rng: np.random.Generator, _width: float) -> Things:
     ]
     if rng.random() < 0.5:
         walls.append(_gable(width, depth, height, 0.2, 0.0))
-    return Things.of(*walls)
+    return Solids.join(*walls)
 
 
-def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
+def arcade(rng: np.random.Generator, width: float, height: float) -> Solids:
     """A building over a row of columns, a gallery behind them."""
     deep = rng.uniform(2.5, 5)
     above = rng.uniform(3.0, 5.0)
@@ -103,7 +102,7 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     columns = pillars(rng, rng.uniform(0.2, 0.45), x, 0.4, -1, above)
     upper = block(rng, width, deep + 8, height).placed(se3(np.eye(3), np.array([0, 0, above + DEEP])))
     back = block(rng, width, 6, above).placed(se3(np.eye(3), np.array([0, deep, 0])))
-    return Things.join(upper, back, Things.of(columns))
+    return Solids.join(upper, back, columns)
 
 
 def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float) -> Solids:
@@ -113,19 +112,19 @@ def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float
     return boxes(x - half, y - half, low, x + half, y + half, high)
 
 
-def garden_wall(rng: np.random.Generator, length: float) -> Things:
+def garden_wall(rng: np.random.Generator, length: float) -> Solids:
     height = rng.uniform(0.6, 2.5)
     x = _spread(length, rng.uniform(2.5, 6))
-    return Things.of(
+    return Solids.join(
         boxes(-length / 2, -0.12, -1, length / 2, 0.12, height),
         boxes(-length / 2, -0.17, height, length / 2, 0.17, height + 0.08),
         boxes(x - 0.2, -0.2, -1, x + 0.2, 0.2, height + 0.25),
     )
 
 
-def tank(rng: np.random.Generator) -> Things:
+def tank(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([1, 3], [4, 9])
-    return Things.of(
+    return Solids.join(
         rods(radius, 0, 0, -1, 0, 0, height), cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
     )
 

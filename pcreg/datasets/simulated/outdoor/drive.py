@@ -119,7 +119,7 @@ def cleared(scene: Scene, places: np.ndarray) -> Scene:
     ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
     at = (places[:, None] + offsets).reshape(-1, 3)
-    T = scene.things.solids.T_world_unit
+    T = scene.solids.T_world_unit
     # A box's half diagonal, and more for one that leans.
     bound = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
     away = np.linalg.norm(T[:, None, :3, 3] - places, axis=2).min(1)
@@ -128,7 +128,7 @@ def cleared(scene: Scene, places: np.ndarray) -> Scene:
     local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
     free = np.ones(len(T), bool)
     free[near] = ~(np.abs(local) < 1).all(1).any(1)
-    return replace(scene, things=scene.things.where(free))
+    return replace(scene, solids=scene.solids.where(free))
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -7,7 +7,8 @@ import numpy as np
 
 from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
-from pcreg.datasets.simulated.outdoor.site import Site, Things
+from pcreg.datasets.simulated.outdoor.site import Site
+from pcreg.datasets.simulated.solids import Solids
 
 # Makers, and the largest number of each in a place, or the metres from one to the next at a kerb
 # fmt: off
@@ -68,7 +69,7 @@ def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = S
     return Site(rng, uneven_ground(rng, roads, **ground), roads, radius)
 
 
-def town_house(tall: float, rng: np.random.Generator, width: float) -> Things:
+def town_house(tall: float, rng: np.random.Generator, width: float) -> Solids:
     return buildings.block(rng, width, rng.uniform(7, 14), tall * rng.uniform(0.7, 1.3))
 
 

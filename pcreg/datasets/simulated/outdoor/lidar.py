@@ -11,8 +11,8 @@ from torch import Tensor
 from pcreg.datasets.simulated.draws import normal, uniform
 from pcreg.datasets.simulated.outdoor.drive import Drive
 from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
-from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
-from pcreg.datasets.simulated.solids import cast, on_device
+from pcreg.datasets.simulated.outdoor.site import Scene
+from pcreg.datasets.simulated.solids import Material, Solids, cast, on_device
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
 # height of the relief in metres
@@ -70,17 +70,17 @@ def _first(
     """Distance, |cos| to the normal, reflected fraction and rate of loss at first hits of rays (G, R, 3)."""
     device = directions.device
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
-    things, sweep = _at_all_times(scene, drive)
-    material = on_device(things.material, device)
+    solids, sweep = _at_all_times(scene, drive)
+    material = on_device(solids.material, device)
     standing = on_device(sweep < 0, device)
     albedo, loss, relief = (
-        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(generator, len(things)))
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(generator, len(solids)))
         for bounds in (ALBEDO, LOST, RELIEF)
     )
     relief = relief.square() / RELIEF.max() * standing  # few surfaces are very uneven
     surface = torch.stack([albedo, loss, relief], 1)
     met = torch.lerp(*GROUND.to(device).unbind(1), uniform(generator, 3)).expand(*distance.shape, 3)
-    leafy = things.material == Material.LEAVES
+    leafy = solids.material == Material.LEAVES
     group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
     for chosen in (~leafy, leafy):
         index = np.flatnonzero(chosen)
@@ -88,7 +88,7 @@ def _first(
             continue
         at = on_device(sweep[index], device)
         present = (at < 0) | (at == group_sweep[:, None])
-        some, far = things.where(chosen).solids, distance.amax(1).clamp(max=lidar.far)
+        some, far = solids.where(chosen), distance.amax(1).clamp(max=lidar.far)
         hits = cast(some, origins, directions, far, present)
         t, cos = hits.distance, hits.cosine
         if chosen is leafy:
@@ -119,17 +119,17 @@ def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
     return total * (2 / WAVES) ** 0.5
 
 
-def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
+def _at_all_times(scene: Scene, drive: Drive) -> tuple[Solids, np.ndarray]:
     """All solids of the scene, moving ones once for each sweep, and (P,) the sweep of each or -1."""
-    parts, sweeps = [scene.things], [np.full(len(scene.things), -1)]
+    parts, sweeps = [scene.solids], [np.full(len(scene.solids), -1)]
     for mover in scene.movers:
         T = mover.poses(scene.ground, drive.seconds)
         # Nothing drives into the sensor: its furthest solid stays two metres away.
-        reach = np.abs(mover.things.solids.T_world_unit[:, 0, 3]).max() + 2
+        reach = np.abs(mover.solids.T_world_unit[:, 0, 3]).max() + 2
         away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > reach
-        parts.append(mover.things.copies(T[away]))
-        sweeps.append(np.repeat(np.flatnonzero(away), len(mover.things)))
-    return Things.join(*parts), np.concatenate(sweeps)
+        parts.append(mover.solids.copies(T[away]))
+        sweeps.append(np.repeat(np.flatnonzero(away), len(mover.solids)))
+    return Solids.join(*parts), np.concatenate(sweeps)
 
 
 def _moved(turn: Tensor, velocity: Tensor, spin: Tensor) -> tuple[Tensor, Tensor]:

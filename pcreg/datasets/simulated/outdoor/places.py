@@ -6,8 +6,8 @@ import numpy as np
 
 from pcreg.datasets.simulated.outdoor import buildings, layout, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
-from pcreg.datasets.simulated.outdoor.site import Site, Things
-from pcreg.datasets.simulated.solids import boxes
+from pcreg.datasets.simulated.outdoor.site import Site
+from pcreg.datasets.simulated.solids import Solids, boxes
 
 # Makers, and the largest number of each
 # fmt: off
@@ -125,7 +125,7 @@ def hall(rng: np.random.Generator) -> Site:
         if rng.random() < 0.5:
             wall = buildings.block(rng, 2 * along, 1.5, height)
         else:
-            wall = Things.of(boxes(-along, 0, -1, along, 0.3, height))
+            wall = boxes(-along, 0, -1, along, 0.3, height)
         site.put(wall, edge.x, edge.y, edge.heading)
     gap = rng.uniform([3, 3], [9, 9])
     x, y = (np.arange(-h + g / 2, h, g) for h, g in zip(half, gap, strict=True))
@@ -138,20 +138,19 @@ def hall(rng: np.random.Generator) -> Site:
         beams.append(boxes(-half[0], y - 0.12, height - deep, half[0], y + 0.12, height))
     lights = rng.uniform(-half, half, (10, 2))
     beams.append(boxes(*(lights.T - 0.3), height - deep - 0.3, *(lights.T + 0.3), height - deep - 0.2))
-    site.put(Things.of(*beams))
+    site.put(Solids.join(*beams))
     if rng.random() < 0.75:
         cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
         free = site.clear(cx, cy, 0.4)
         cx, cy = cx[free], cy[free]
-        site.put(Things.of(buildings.pillars(rng, rng.uniform(0.15, 0.5), cx, cy, 0, height)))
+        site.put(buildings.pillars(rng, rng.uniform(0.15, 0.5), cx, cy, 0, height))
     if height > 4.5:  # galleries along some walls
         for side in rng.permutation([-1, 1])[: rng.integers(0, 3)]:
             level, gallery = rng.uniform([2.6, 1.5], [4.0, 5.0])
             rim = side * (half[1] - gallery)
             low, high = np.sort([side * half[1], rim])
-            site.put(Things.of(boxes(-half[0], low, level, half[0], high, level + 0.3)))
-            rail = boxes(-half[0], rim - 0.03, level, half[0], rim + 0.03, level + 1.2)
-            site.put(Things.of(rail))
+            site.put(boxes(-half[0], low, level, half[0], high, level + 0.3))
+            site.put(boxes(-half[0], rim - 0.03, level, half[0], rim + 0.03, level + 1.2))
     contents = rng.integers(3)
     n = rng.integers(3, 30)
     px, py = rng.uniform(-half + 2, half - 2, (n, 2)).T

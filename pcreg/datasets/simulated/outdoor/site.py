@@ -2,63 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.solids import Solids
 
-
-class Material(IntEnum):
-    """Properties of a surface that a laser hits; pcreg.datasets.simulated.outdoor.lidar uses them."""
-
-    MATT = 0
-    GLASS = 1
-    DARK = 2  # black paint
-    LEAVES = 3  # a ray may pass between them
-
-
-@dataclass(frozen=True)
-class Things:
-    """P solids and their `material` (P,) int64."""
-
-    solids: Solids
-    material: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.solids)
-
-    def placed(self, T: np.ndarray) -> "Things":
-        """The things moved by T (4, 4)."""
-        return Things(self.solids.placed(T), self.material)
-
-    def copies(self, T: np.ndarray) -> "Things":
-        """Copies moved by each affine T (N, 4, 4), one after another."""
-        return Things(self.solids.copies(T), np.tile(self.material, len(T)))
-
-    def where(self, kept: np.ndarray) -> "Things":
-        """The solids of a mask `kept` (P,)."""
-        solids = self.solids
-        some = Solids(solids.shape[kept], solids.T_world_unit[kept], solids.relief[kept])
-        return Things(some, self.material[kept])
-
-    @staticmethod
-    def of(*solids: Solids, material: Material = Material.MATT, **others: Solids) -> "Things":
-        """Things of a material, then `others` of the material that names them: glass=, dark=, leaves=."""
-        joined = Solids.join(*solids)
-        own = Things(joined, np.full(len(joined), material, np.int64))
-        return Things.join(
-            own, *(Things.of(each, material=Material[name.upper()]) for name, each in others.items())
-        )
-
-    @staticmethod
-    def join(*parts: "Things") -> "Things":
-        solids = Solids.join(*(part.solids for part in parts))
-        return Things(solids, np.concatenate([part.material for part in parts]))
-
-
-Maker = Callable[[np.random.Generator], Things]
+Maker = Callable[[np.random.Generator], Solids]
 
 
 def standing(
@@ -77,9 +27,9 @@ def standing(
 
 @dataclass(frozen=True)
 class Mover:
-    """Things that follow a road at `speed` (m/s, negative against its direction), at `station` at time 0."""
+    """Solids that follow a road at `speed` (m/s, negative against its direction), at `station` at time 0."""
 
-    things: Things
+    solids: Solids
     road: Road
     station: float
     offset: float
@@ -97,7 +47,7 @@ class Scene:
 
     kind: str
     ground: Ground
-    things: Things
+    solids: Solids
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
     radius: float = 45.0  # metres from the middle that the ways may be used
@@ -112,7 +62,7 @@ class Site:
     ground: Ground
     roads: Sequence[Road]
     radius: float = 45.0  # metres from the middle that a sensor may go
-    placed: list[tuple[Things, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
+    placed: list[tuple[Solids, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
     movers: list[Mover] = field(default_factory=list)
 
     def scene(self, kind: str) -> Scene:
@@ -121,9 +71,9 @@ class Site:
         heights = np.split(self.ground.heights(*at.T), np.cumsum([len(T) for T in poses])[:-1])
         for T, z in zip(poses, heights, strict=True):
             T[:, 2, 3] = z
-        things = Things.join(*(things.copies(T) for things, T in self.placed))
+        solids = Solids.join(*(each.copies(T) for each, T in self.placed))
         movers, ways, relief = tuple(self.movers), tuple(self.roads), self.rng.uniform(0.3, 1.5)
-        return Scene(kind, self.ground, things, movers, ways, self.radius, relief)
+        return Scene(kind, self.ground, solids, movers, ways, self.radius, relief)
 
     def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
         """Mask of places (N,) `margin` metres or more off every road, or every other road than `but`."""
@@ -133,11 +83,11 @@ class Site:
                 free &= np.abs(road.aside(x, y)) > road.half_width + margin
         return free
 
-    def put(self, things: Things, x=0.0, y=0.0, yaw=0.0, stretch: float = 0.0) -> None:
+    def put(self, solids: Solids, x=0.0, y=0.0, yaw=0.0, stretch: float = 0.0) -> None:
         """Place copies at x, y (N,), rotated by yaw (N,) and stretched by up to `stretch` along each axis."""
         x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))
-        self.placed.append((things, standing(x, y, 0.0, yaw, scale)))
+        self.placed.append((solids, standing(x, y, 0.0, yaw, scale)))
 
     def scatter(self, make: Maker, models: int, x, y, yaw, stretch: float = 0.15) -> None:
         """Make a few models, and put a random one of them at each place (N,)."""
@@ -173,7 +123,7 @@ class Site:
 
     def frontage(
         self,
-        make: Callable[[np.random.Generator, float], Things],
+        make: Callable[[np.random.Generator, float], Solids],
         road: Road,
         offset: float,
         widths: tuple[float, float],  # range, as that of the gaps
@@ -211,7 +161,7 @@ class Site:
         """n movers on a road, those on its left against its direction."""
         for _ in range(n):
             side = self.rng.choice([-1.0, 1.0])
-            things, station = make(self.rng), self.rng.uniform(-80, 80)
+            solids, station = make(self.rng), self.rng.uniform(-80, 80)
             aside = side * offset * self.rng.uniform(0.8, 1.2)
             pace = -side * speed * self.rng.uniform(0.3, 1.2)
-            self.movers.append(Mover(things, road, station, aside, pace))
+            self.movers.append(Mover(solids, road, station, aside, pace))

@@ -9,17 +9,17 @@ from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import KINDS, outdoor_scene
-from pcreg.datasets.simulated.outdoor.site import Mover, Scene, Things
-from pcreg.datasets.simulated.solids import boxes
+from pcreg.datasets.simulated.outdoor.site import Mover, Scene
+from pcreg.datasets.simulated.solids import Solids, boxes
 from pcreg.kernels.raycast import Shape
 
 NOTHING_BELOW = np.full((2, 3), -100.0)
 FINE = SpinningLidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)
-NOTHING = Things.of(boxes([]))
+NOTHING = boxes([])
 
 
-def scene(things: Things = NOTHING, movers: tuple[Mover, ...] = (), ground: Ground | None = None) -> Scene:
-    return Scene("test", ground or Ground(), things, movers, (Road(),), relief=0.0)
+def scene(solids: Solids = NOTHING, movers: tuple[Mover, ...] = (), ground: Ground | None = None) -> Scene:
+    return Scene("test", ground or Ground(), solids, movers, (Road(),), relief=0.0)
 
 
 def standing_still(n: int = 1, height: float = 1.5, **motion) -> Drive:
@@ -58,7 +58,7 @@ def test_slopes_waves_and_kerbs_are_met_where_their_height_says():
 
 
 def test_a_mover_has_moved_by_its_speed():
-    mover = Mover(Things.of(boxes(-1, -1, 0, 1, 1, 3)), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
+    mover = Mover(boxes(-1, -1, 0, 1, 1, 3), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
     clouds = sweeps(scene(movers=(mover,)), FINE, standing_still(3), NOTHING_BELOW, generator())
     middles = [cloud[(cloud[:, 1] > 6) & (cloud[:, 2] > -1.2)][:, 0].numpy() for cloud in clouds]
     for n, x in enumerate(middles):
@@ -67,7 +67,7 @@ def test_a_mover_has_moved_by_its_speed():
 
 
 def test_motion_is_removed_or_left_in_the_points():
-    wall = Things.of(boxes(10, -30, -1, 11, 30, 20))
+    wall = boxes(10, -30, -1, 11, 30, 20)
     fast = {"velocity": np.array([[2.0, 0, 0]])}
 
     def error(distortion: float) -> float:
@@ -83,7 +83,7 @@ def test_motion_is_removed_or_left_in_the_points():
 
 def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
     roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
-    walls = Things.of(boxes(-30, -30, -5, 30, 30, 30))  # from within
+    walls = boxes(-30, -30, -5, 30, 30, 30)  # from within
     beams = SpinningLidar(
         (60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, min_return=1e-9
     )
@@ -106,11 +106,11 @@ def test_who_stands_behind_the_sensor_hides_what_is_behind():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_scene_has_a_free_way(kind: str):
     made = outdoor_scene(np.random.default_rng(5), kind)
-    assert len(made.things) > 50
+    assert len(made.solids) > 50
     radius = 0.9 * made.radius
     x, y, _ = made.ways[0].at(np.linspace(-radius, radius, 91))
-    T = np.linalg.inv(made.things.solids.T_world_unit)
+    T = np.linalg.inv(made.solids.T_world_unit)
     p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(91)])
-    boxes = made.things.solids.shape == Shape.BOX
+    boxes = made.solids.shape == Shape.BOX
     inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & boxes[:, None]
     assert inside.any(0).mean() < 0.1

@@ -6,7 +6,6 @@ import torch
 
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import GROUP, SOLID_STATE_LIDARS
-from pcreg.datasets.simulated.outdoor.site import Things
 from pcreg.datasets.simulated.solids import boxes
 from tests.datasets.simulated.outdoor.test_outdoor import NOTHING_BELOW, generator, scene, standing_still
 
@@ -52,7 +51,7 @@ def test_rays_stay_in_the_field(model):
 
 
 def test_it_measures_what_stands_in_its_field():
-    wall = Things.of(boxes(10, -30, -1, 11, 30, 20))
+    wall = boxes(10, -30, -1, 11, 30, 20)
     for model in MODELS:
         (cloud,) = sweeps(
             scene(wall), SOLID_STATE_LIDARS[model], standing_still(), NOTHING_BELOW, generator()
