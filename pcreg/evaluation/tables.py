@@ -98,24 +98,24 @@ def _ours(records: Records, setup: Setup) -> Rows:
     ]
 
 
-def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, list[str]]:
-    """Our rows and those of published figures, of one key if it is given; notes: sources, other settings."""
+def _beside(rows: Rows, setup: Setup, keys: Sequence[str]) -> tuple[Rows, list[str]]:
+    """Our rows and those of methods with published figures of these keys; notes: sources, other settings."""
     table = published().get((setup.benchmark, setup.protocol.name), {"methods": ()})
-    methods = [each for each in table["methods"] if key is None or key in each["figures"]]
-    sources = list(dict.fromkeys(each["source"] for each in methods))
-    others = []
-    for each in methods:
+    others: Rows = []
+    sources: dict[str, int] = {}
+    for each in table["methods"]:
         figures: dict[int | None, Figures] = {n: {} for n in setup.protocol.samples}
-        for name, value in each["figures"].items():
-            for n, figure in curve(name, value).items():
+        for name in set(keys).intersection(each["figures"]):
+            for n, figure in curve(name, each["figures"][name]).items():
                 if n in figures:
                     figures[n][name] = figure
-        number = sources.index(each["source"]) + 1
-        others.append((f"{each['method']} [{number}]", {n: (found,) for n, found in figures.items()}))
-    notes = [f"[{number}] {source}" for number, source in enumerate(sources, start=1)]
+        if any(figures.values()):
+            number = sources.setdefault(each["source"], len(sources) + 1)
+            others.append((f"{each['method']} [{number}]", {n: (found,) for n, found in figures.items()}))
+    notes = [f"[{number}] {source}" for source, number in sources.items()]
     there = table.get("settings", {})
     here = {name: getattr(setup.protocol, name) for name in there}
-    if methods and (other := [name for name in there if here[name] != there[name]]):
+    if others and (other := [name for name in there if here[name] != there[name]]):
         words = ", ".join(f"{name} is {there[name]} there and {here[name]} here" for name in other)
         notes.append(f"Published figures are not comparable: {words}.")
     return [*rows, *others], notes
@@ -127,7 +127,7 @@ def _by_samples(records: Records, setup: Setup) -> list[Table]:
     header += ["all" if n is None else str(n) for n in samples]
     found = []
     for key in _keys(ours[0][1][samples[0]][0], setup):
-        shown, notes = _beside(ours, setup, key)
+        shown, notes = _beside(ours, setup, [key])
         rows = [[name, *(cell(key, *figures[n]) for n in samples)] for name, figures in shown]
         found.append(Table(f"{setup.benchmark}: {heading(key)}", header, rows, notes))
     return found
@@ -135,8 +135,9 @@ def _by_samples(records: Records, setup: Setup) -> list[Table]:
 
 def _by_figure(records: Records, setup: Setup) -> Table:
     (samples,) = setup.protocol.samples
-    shown, notes = _beside(_ours(records, setup), setup)
-    keys = _keys(shown[0][1][samples][0], setup)
+    ours = _ours(records, setup)
+    keys = _keys(ours[0][1][samples][0], setup)
+    shown, notes = _beside(ours, setup, keys)
     rows = [[name, *(cell(key, *figures[samples]) for key in keys)] for name, figures in shown]
     return Table(setup.benchmark, ["", *map(heading, keys)], rows, notes)
 

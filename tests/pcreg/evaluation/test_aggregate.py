@@ -84,6 +84,8 @@ def test_a_table_per_figure_beside_published_ones_in_the_same_columns():
     assert len(first.notes) == 1
     changed, *_ = tables(by_hand(A.samples), replace(setup, protocol=replace(A, tau1=0.2)))
     assert changed.notes[1:] == ["Published figures are not comparable: tau1 is 0.1 there and 0.2 here."]
+    alone, *_ = tables(by_hand(), replace(setup, protocol=replace(A, samples=(None,))))
+    assert [len(alone.rows), alone.notes] == [2, []]  # nothing is published of all points
     assert {table.title.partition(": ")[2] for table in others} >= {"RR rmse %", "FMR %", "IR %", "s match"}
 
 
