@@ -25,7 +25,6 @@ from pcreg.viz.render import render
 PICTURES = 20
 SIZE = (480, 360)
 BINS = 10  # of overlap
-PASSED = "#1f7eb0"  # the blue of the pictures
 STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "pcreg"}
 STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
@@ -61,14 +60,15 @@ def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[s
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
     if voxel := row.get("voxel") or setup.protocol.voxel:
         source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
-    centred = target - target.sum(0) / max(len(target), 1)
-    _, _, camera = np.linalg.svd(centred.T @ centred)  # sees the widest side
+    middle = target.sum(0) / max(len(target), 1)  # `render` has single precision: 0.5 m in map coordinates
+    target = target - middle
+    _, _, camera = np.linalg.svd(target.T @ target)  # sees the widest side
     camera[2] = np.cross(camera[0], camera[1])
 
     def picture(T: list[list[float]] | None) -> bytes | None:
         if T is None:
             return None
-        clouds, jpeg = [transform(np.array(T), source), target], io.BytesIO()
+        clouds, jpeg = [transform(np.array(T), source) - middle, target], io.BytesIO()
         as_image(render(clouds, [SOURCE, TARGET], camera, size=SIZE, splat=3)).save(jpeg, "jpeg", quality=85)
         return jpeg.getvalue()
 
@@ -161,7 +161,7 @@ def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
     usable = np.isfinite(overlap)
     rate, pairs = success_by_overlap(overlap[usable], np.mean(runs, axis=0)[usable])
     middle, height = (np.arange(BINS) + 0.5) / BINS, 100 * np.nan_to_num(rate)
-    axes[0].bar(middle, height, width=0.9 / BINS, color=PASSED)
+    axes[0].bar(middle, height, width=0.9 / BINS, color=TARGET)
     for x, y, count in zip(middle, height, pairs, strict=True):
         if count:
             axes[0].annotate(str(count), (x, y), ha="center", va="bottom", fontsize=8)

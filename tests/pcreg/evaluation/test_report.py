@@ -1,9 +1,11 @@
 """The report, opened in a real browser where one is installed."""
 
+import io
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pcreg.evaluation.protocol import Setup
 from pcreg.evaluation.report import failures, recall_curve, report, success_by_overlap
@@ -67,6 +69,14 @@ def test_a_cloud_of_hardly_a_point_is_shown(page, points):
     dataset = Rooms()
     dataset.rooms = {name: room[:points] for name, room in dataset.rooms.items()}
     assert len(failures(page[1], SETUP, dataset, count=1)) == 1
+
+
+def test_clouds_in_map_coordinates_are_drawn_as_sharply(page):
+    records, far = [page[1][0] | {"truth": np.eye(4).tolist()}], Rooms()
+    far.cloud = lambda name: Rooms().cloud(name) + 5e6
+    drawn = [failures(records, SETUP, dataset, count=1)[0]["true"] for dataset in (Rooms(), far)]
+    one, other = (np.asarray(Image.open(io.BytesIO(jpeg))).astype(float) for jpeg in drawn)
+    assert np.abs(one - other).mean() < 1
 
 
 def test_recall_curve():
