@@ -10,10 +10,10 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
+from pcreg.datasets.jagged import Jagged
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.pairs import Pair
-from pcreg.kernels.transfer import to_device
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -83,18 +83,15 @@ class ScenePairs:
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:
     """Numbers (n, n) of cells of `edge` metres in the world that hold points of both clouds of a pair."""
-    clouds = recording.clouds
-    sizes = torch.tensor([len(cloud) for cloud in clouds])
-    number = to_device(torch.repeat_interleave(torch.arange(len(clouds)), sizes), clouds[0].device)
-    T_world_cloud = to_device(torch.from_numpy(recording.T_world_cloud), clouds[0].device)
-    in_world = [transform(T, cloud.double()) for cloud, T in zip(clouds, T_world_cloud, strict=True)]
-    cells = torch.floor(torch.cat(in_world) / edge).long()
+    clouds = zip(recording.T_world_cloud, recording.clouds, strict=True)
+    in_world = Jagged.of([transform(T, cloud.double()) for T, cloud in clouds])
+    cells = torch.floor(in_world.points / edge).long()
     cells = cells - cells.amin(0)
     size = cells.amax(0) + 1
     key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]
     cell = torch.unique(key, return_inverse=True)[1]
-    seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
-    seen[number, cell] = 1.0
+    seen = torch.zeros(len(in_world.sizes), int(cell.max()) + 1, device=cell.device)
+    seen[in_world.cloud, cell] = 1.0
     return (seen @ seen.T).cpu().numpy()
 
 

@@ -176,7 +176,7 @@ def _room(
     for n in rng.permutation(4):
         T, length = sides[n]
         parts += _along_wall(rng, style, T, length, openings[n], taken, load)
-    for _ in range(rng.poisson(width * depth / 5) if style.free else 0):
+    for _ in range(rng.poisson(width * depth / 5)):
         piece = laden(rng, one_of(rng, style.free)(rng), load)
         yaw = one_of(rng, [0, 90, 180, 270]) + rng.normal(0, 12)
         for _ in range(4):

@@ -1,7 +1,7 @@
 """Kinds of rooms, and the furniture in them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +18,9 @@ class Style:
     """Furniture of a kind of room; a piece named twice is twice as frequent."""
 
     wall: list[Maker]
-    free: list[Maker] = field(default_factory=list)
-    size: tuple[float, float, float, float] = (2.6, 5.0, 2.6, 5.0)  # width from, to; depth from, to
-    full: float = 0.9  # how much of the walls has something before it
+    free: list[Maker]
+    size: tuple[float, float, float, float]  # width from, to; depth from, to
+    full: float  # how much of the walls has something before it
 
 
 def furnished(style: Style, rng: np.random.Generator) -> Style:

@@ -150,13 +150,10 @@ def submaps(rng: np.random.Generator, recording: Recording) -> Recording:
         end = start + int(rng.integers(*SWEEPS, endpoint=True))
         run = range(start, min(end, len(recording.clouds)))
         middle = run[len(run) // 2]
-        points = torch.cat([_moved(recording, n, middle) for n in run])
+        points = torch.cat(
+            [transform(recording.motion(n, middle), recording.clouds[n].double()) for n in run]
+        )
         clouds.append(points[sample_cloud(points, spacing)].float())
         poses.append(recording.T_world_cloud[middle])
         start = end
     return Recording(clouds, np.stack(poses))
-
-
-def _moved(recording: Recording, source: int, target: int) -> torch.Tensor:
-    cloud = recording.clouds[source].double()
-    return transform(torch.from_numpy(recording.motion(source, target)).to(cloud), cloud)
