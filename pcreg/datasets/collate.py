@@ -124,7 +124,7 @@ class TrainingPairs(Dataset):
 
 
 class Batches:
-    """The batches of any epoch, in an order of its own; the last, partial one is dropped."""
+    """The batches of any epoch, each epoch in its own random order; the last, partial batch is dropped."""
 
     def __init__(
         self,

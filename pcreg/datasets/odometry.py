@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MAX_CORRECTION = 3.0  # voxels, of the motion along the path; registrations correct it by up to 0.5
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
-MAX_SENSOR_DISTANCE = 10.0  # cloud extents from its middle; further away the origin is that of a map
+MAX_SENSOR_DISTANCE = 10.0  # extents of a cloud; an origin further from its middle is that of a map
 MAX_FAILED_NAMED = 5  # steps; the others are counted
 
 

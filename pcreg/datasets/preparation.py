@@ -128,7 +128,7 @@ def scaled_clouds(
 
 
 def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Tensor]:
-    """Rows (N,) int64, for each cloud (N, 3), of the nearest of its points (M, 3) `sampled` by voxel."""
+    """For each cloud (N, 3): the row (N,) int64 of the `sampled` point (M, 3) nearest to each point."""
     radius = 1.001 * 3**0.5 * voxel
     i, j = radius_search(clouds.points, sampled.points, clouds.lengths, sampled.lengths, radius)
     squared = (clouds.points[i] - sampled.points[j]).square().sum(1)

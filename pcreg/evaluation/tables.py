@@ -194,7 +194,7 @@ def _drawn(setup: Setup, samples: int | None) -> str:
 
 
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
-    """The figures with a column or a table, the protocol's own recall first; others are in that of errors."""
+    """Keys of figures with a column or a table of their own, the protocol's recall first."""
     gates = setup.protocol.gates
     own = {"information": "RR", "rmse": "RR_rmse", "gate": metrics.gate_key(gates[0]) if gates else ""}
     first = own[setup.protocol.recall]

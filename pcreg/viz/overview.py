@@ -99,9 +99,9 @@ def _legend(draw: ImageDraw.ImageDraw, y: int, limit: float) -> None:
 
 
 def _sections(source: np.ndarray, target: np.ndarray, limit: float) -> Iterator[View]:
-    """Three sections of clouds (N, 3) with z up, each `limit` thick, through the place where both have most.
+    """Three sections of clouds (N, 3) with z up, each `limit` thick, near where both have most points.
 
-    There each lies where both clouds have most and neither fills the frame, as a floor does.
+    Each lies at the offset where both clouds have most points and neither fills the frame, as a floor would.
     """
     size = np.array(PANEL) * limit / LIMIT_PIXELS
     clouds = [cloud.astype(np.float64) for cloud in (source, target)]

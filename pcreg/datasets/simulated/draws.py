@@ -19,7 +19,7 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def by_share(shares: dict, place: float):
-    """The key at `place`, from 0 to 1, of a line that the keys of `shares` divide by their shares."""
+    """The key at `place` in [0, 1) of a line that is cut into one piece per key, as long as its share."""
     ends = np.cumsum(list(shares.values()))
     return list(shares)[ends.searchsorted(place * ends[-1], side="right")]
 

@@ -20,7 +20,7 @@ from pcreg.geometry.se3 import enlargement, random_rotation, se3
 
 SIZES = (0.05, 3.0)  # metres: range of the longest edge of what is scanned
 VIEWS = (10, 16)  # of a recording
-DISTANCES = (1.2, 2.0)  # from the middle to the scanner, in sizes, as all that follows
+DISTANCES = (1.2, 2.0)  # from the middle to the scanner, in sizes of the thing, as all lengths below
 IN_VIEW = 0.62  # half of the width that an image shows at that distance
 RELIEF = (1e-3, 0.04)  # range of the unevenness of surfaces
 NOISES = (0.002, 0.05)  # range of the sigma of the disparity, pixels: 0.1 to 4 mm of a metre

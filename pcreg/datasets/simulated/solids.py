@@ -115,7 +115,7 @@ def cones(*rows: ArrayLike) -> Solids:
 
 
 def _table(rows: tuple[ArrayLike, ...], width: int) -> np.ndarray:
-    """The table (N, width) that is given, or is made of as many columns."""
+    """The given table (N, width), or one made of `width` columns."""
     if len(rows) == 1 or not any(isinstance(column, np.ndarray) for column in rows):
         return np.asarray(rows[0] if len(rows) == 1 else rows, float).reshape(-1, width)
     table = np.empty((np.broadcast(*rows).size, width))

@@ -47,7 +47,7 @@ def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recordi
 
 
 def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
-    """A room, and stations (count, 4, 4) on its floors."""
+    """A room, and up to `count` stations (., 4, 4) on its floors."""
     room = indoor_scene(rng)
     places, cost = free_places(room)
     chosen = places[np.argsort(cost + rng.uniform(0, 1, len(cost)))[:count]]
@@ -59,7 +59,7 @@ def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
 
 
 def _site(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
-    """A site, and stations (count, 4, 4) at most along one way through it."""
+    """A site, and stations (count, 4, 4) along one way through it."""
     scene = outdoor_scene(rng)
     T = drive_through(rng, scene, Carrier.ROOF).T_world_sensor
     T = T[np.linspace(0, len(T) - 1, count).astype(int)]

@@ -34,7 +34,7 @@ SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: the points of half a se
 SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
-SWEEPS = (2, 5)  # of a submap, at least, but for the last, and at most; no sweep is in two
+SWEEPS = (2, 5)  # from and to, of a submap; the last of a drive may have fewer
 SPACINGS = (0.05, 0.25)  # metres: range of the cells of submaps that keep one point each
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot

@@ -126,7 +126,7 @@ class Site:
         make: Callable[[np.random.Generator, float], Solids],
         road: Road,
         offset: float,
-        widths: tuple[float, float],  # range, as that of the gaps
+        widths: tuple[float, float],  # metres, from and to, as `gap`
         gap: tuple[float, float] = (0.0, 0.0),
         depth: float = 8.0,  # metres behind the front that have to be clear of other roads
         span: float = 100.0,
@@ -152,7 +152,7 @@ class Site:
                 self.put(make(self.rng, width), x, y, yaw + (np.pi if offset < 0 else 0.0))
 
     def area(self, n: int, radius: float, margin: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Random places x, y within `radius`, n less those on roads, and a random direction for each."""
+        """Up to n random places x, y within `radius` and off the roads, with a random direction each."""
         x, y = self.rng.uniform(-radius, radius, (2, n))
         free = self.clear(x, y, margin)
         return x[free], y[free], self.rng.uniform(0, 2 * np.pi, free.sum())
