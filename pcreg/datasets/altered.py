@@ -66,7 +66,7 @@ class EveryBeam:
 class Moved:
     """A data set with each cloud moved by `metres`, in a random direction by its name and the `seed`.
 
-    The truth follows, T' = M_target T M_source^-1. Pairs keep both moves: errors are measured between the
+    The truth follows, T' = M_target T M_source^-1. Pairs keep all moves: errors are measured between the
     frames before them, as one degree adds 17 cm at ten metres. The viewpoint is unknown.
     """
 
@@ -92,7 +92,8 @@ class Moved:
     def _moved(self, pair: Pair) -> Pair:
         source, target = (se3(np.eye(3), self._offset(name)) for name in (pair.source, pair.target))
         T = target @ pair.T_target_source @ inverse(source)
-        return replace(pair, T_target_source=T, moves=(source, target))
+        before = pair.moves or (np.eye(4), np.eye(4))
+        return replace(pair, T_target_source=T, moves=(source @ before[0], target @ before[1]))
 
 
 class Mixture:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
-from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry
+from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry, far_middle
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import inverse
+from pcreg.geometry.se3 import inverse, se3
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, natural, read_cloud
 from pcreg.io.motion import read_poses, rigid
@@ -207,7 +207,10 @@ class Folder:
         pairs = []
         for source, target, T in progress(listed, "overlap", len(listed), transient=True):
             overlap = measured_overlap(points(source), points(target), T, OVERLAP_DISTANCE * self.voxel)
-            pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap))
+            # About an origin 1000 km away a rotation that is wrong by 0.1 degrees is wrong by 2 km.
+            middles = [far_middle(points(name)) for name in (source, target)]
+            moves = tuple(se3(np.eye(3), middle) for middle in middles) if np.any(middles) else None
+            pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap, moves=moves))
         return pairs
 
 

@@ -132,10 +132,17 @@ class Odometry:
     def _prepared(self, number: int) -> Scan:
         name = self.names[number]
         points = self._cloud(name)
-        low, high = middle_box(points) if len(points) else (np.zeros(3), np.zeros(3))
-        if np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low):
+        if far_middle(points).any():
             raise InputError(
                 f"{name}: lies {np.linalg.norm(points.mean(0)):.3g} m from its origin, where odometry "
                 "expects the sensor; if the scans share a frame already, write identities to poses.txt"
             )
         return Scan(points, self.voxel, name)
+
+
+def far_middle(points: np.ndarray) -> np.ndarray:
+    """The middle (3,) of a cloud (N, 3) that lies far from its origin, as in map coordinates; else zeros."""
+    low, high = middle_box(points) if len(points) else np.zeros((2, 3))
+    middle = (low + high) / 2
+    is_far = np.linalg.norm(middle) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low)
+    return middle if is_far else np.zeros(3)

@@ -81,12 +81,13 @@ def test_moved_clouds_keep_their_truth():
 def test_figures_do_not_depend_on_the_move(error):
     """The figures of the truth, and of an answer that is wrong by as much in either frame."""
     scans = Scans()
-    still, moved = scans.pairs[0], Moved(scans, 1000.0).pairs[0]
+    still, twice = scans.pairs[0], Moved(Moved(scans, 1000.0), 500.0)
+    moved = twice.pairs[0]
     answer = still.T_target_source @ error
     source, target = moved.moves
     there = target @ answer @ inverse(source)
     figures = motion_errors(still, answer, scans.cloud("a"))
-    again = motion_errors(moved, there, Moved(scans, 1000.0).cloud("a"))
+    again = motion_errors(moved, there, twice.cloud("a"))
     assert figures["RTE"] == pytest.approx(np.linalg.norm(error[:3, 3]), abs=1e-9)
     for name in ("RTE", "RRE", "rmse", "information_rmse"):
         assert again[name] == pytest.approx(figures[name], abs=1e-5)

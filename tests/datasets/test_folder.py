@@ -3,6 +3,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pcreg.datasets.folder import Folder, nearby, split_rows
+from pcreg.evaluation.trial import motion_errors
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import write_ply
 from pcreg.io.motion import rigid
@@ -158,6 +159,19 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
         _ = Folder(scans, minimum_overlap=0.95).pairs
     with pytest.raises(InputError, match=r"no two of its 12 scans are 20 to 30 m apart"):
         _ = Folder(scans, minimum_distance=20, maximum_distance=30).pairs
+
+
+def test_errors_in_map_coordinates_are_measured_about_the_middles_of_the_clouds(scans):
+    there = se3(np.eye(3), np.array([4e5, 5e6, 300]))
+    near = Folder(scans).cloud("scan_0.ply")
+    write_ply(scans / "scan_99.ply", transform(there, near))
+    line = " ".join(map(str, inverse(there).ravel()))
+    (scans / "pairs.txt").write_text(f"scan_99.ply scan_0.ply {line}\n")
+    (pair,) = Folder(scans).pairs
+    turn = se3(rotation_about([0, 0, 1], 0.1), np.zeros(3))
+    found = motion_errors(pair, turn @ pair.T_target_source, transform(there, near))
+    assert found["RRE"] == pytest.approx(0.1)
+    assert found["RTE"] < 0.01  # about the origin of the map it is 8.7 km
 
 
 def test_columns_of_bin_files_may_be_stated(tmp_path):
