@@ -163,13 +163,12 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
 
 def test_errors_in_map_coordinates_are_measured_about_the_middles_of_the_clouds(scans):
     there = se3(np.eye(3), np.array([4e5, 5e6, 300]))
-    near = Folder(scans).cloud("scan_0.ply")
-    write_ply(scans / "scan_99.ply", transform(there, near))
-    line = " ".join(map(str, inverse(there).ravel()))
-    (scans / "pairs.txt").write_text(f"scan_99.ply scan_0.ply {line}\n")
+    far = transform(there, Folder(scans).cloud("scan_0.ply"))
+    write_ply(scans / "scan_99.ply", far)
+    (scans / "pairs.txt").write_text("scan_99.ply scan_0.ply " + " ".join(map(str, inverse(there).ravel())))
     (pair,) = Folder(scans).pairs
     turn = se3(rotation_about([0, 0, 1], 0.1), np.zeros(3))
-    found = motion_errors(pair, turn @ pair.T_target_source, transform(there, near))
+    found = motion_errors(pair, turn @ pair.T_target_source, far)
     assert found["RRE"] == pytest.approx(0.1)
     assert found["RTE"] < 0.01  # about the origin of the map it is 8.7 km
 

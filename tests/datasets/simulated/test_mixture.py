@@ -48,9 +48,7 @@ def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, i
 
 def test_objects_have_the_sizes_of_objects():
     sizes = [float(np.ptp(objects.record(2, n).clouds[0].numpy(), axis=0).max()) for n in range(6)]
-    assert min(sizes) > 0.02
-    assert max(sizes) < 5
-    assert max(sizes) > 3 * min(sizes)
+    assert 0.06 < 3 * min(sizes) < max(sizes) < 5
 
 
 def test_terrestrial_scans_are_denser_near_the_scanner():

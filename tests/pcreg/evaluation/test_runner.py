@@ -25,22 +25,17 @@ class OnMatches(NativeRansac):
 def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
     descriptor = Distances()
     records = run(tmp_path, Rooms(), descriptor, estimator=OnMatches())
-    assert descriptor.described == 6
-    assert len(records) == 6
+    assert descriptor.described == len(records) == 6
     lines = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
     assert lines == records
     for record, pair in zip(records, Rooms().pairs, strict=True):
-        assert record["pair"] == pair.name
-        assert record["points"] == [200, 200]
-        assert record["overlap_measured"] == 1.0
+        assert (record["pair"], record["points"], record["overlap_measured"]) == (pair.name, [200, 200], 1.0)
         assert record["run"] == {"seeds": [0, 1]}
         trials = record["trials"]
         assert [(t["samples"], t["seed"]) for t in trials] == [(150, 0), (60, 0), (150, 1), (60, 1)]
         for trial in trials:
-            assert trial["RTE"] < 1e-3
             assert trial["RRE"] < 0.1
-            assert trial["rmse"] < 1e-3
-            assert trial["information_rmse"] < 1e-3
+            assert max(trial["RTE"], trial["rmse"], trial["information_rmse"]) < 1e-3
             assert trial["IR_curve"][9] == pytest.approx(trial["IR"], abs=1e-4)  # at tau1
             np.testing.assert_allclose(trial["T_target_source"], pair.T_target_source, atol=1e-3)
         # three of four points were drawn twice, then three of ten

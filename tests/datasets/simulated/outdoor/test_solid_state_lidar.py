@@ -40,8 +40,7 @@ def test_rays_stay_in_the_field(model):
     lidar = SOLID_STATE_LIDARS[model]
     rays, moment = lidar.rays(3, generator())
     azimuth, elevation = angles(rays).unbind(-1)
-    assert rays.shape[0] == 3
-    assert rays.shape[2:] == (GROUP, 3)
+    assert (rays.shape[0], *rays.shape[2:]) == (3, GROUP, 3)
     assert torch.equal(moment.unique(), torch.arange(lidar.moments))
     assert rays.shape[1] * GROUP == pytest.approx(lidar.rate * lidar.seconds, rel=0.05)
     assert (rays.norm(dim=-1) - 1).abs().max() < 1e-5
