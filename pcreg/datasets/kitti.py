@@ -25,6 +25,7 @@ from pcreg.runtime.records import Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
+DISTANCE = 10.0  # metres, beyond which a scan is too far to be a partner
 WINDOW = 100  # frames in which a partner is searched, the first included
 TEST = (8, 9, 10)
 REMOVED = {(8, 15, 58)}  # left out by FCGF and its followers
@@ -56,7 +57,7 @@ class Kitti:
         self,
         root: str | Path,
         sequences: int | Sequence[int] = TEST,
-        distance: float = 10.0,
+        distance: float = DISTANCE,
         truth: str = "icp",
         cache: str | Path | None = None,
         skip_broken: bool = False,
@@ -72,6 +73,9 @@ class Kitti:
         self.workers = workers
         numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
         self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
+        # Published figures of the benchmark are of other pairs, or stand on another ground truth.
+        self.name += f", distance={distance:g}" if distance != DISTANCE else ""
+        self.name += ", truth=odometry" if truth == "odometry" else ""
         self.drives = {f"{number:02d}": _drive(root, number) for number in numbers}
         self._starts: list[Pair] = []  # with the motions of odometry
         self.left_out: list[str] = []
@@ -170,7 +174,7 @@ def _correct(cloud: Callable[[str], np.ndarray], start: Pair) -> dict[str, Any]:
     return {"pair": start.name, "start": start.T_target_source.tolist(), "correction": correction.tolist()}
 
 
-def distance_pairs(positions: np.ndarray, distance: float = 10.0) -> list[tuple[int, int]]:
+def distance_pairs(positions: np.ndarray, distance: float = DISTANCE) -> list[tuple[int, int]]:
     """Frames (first, partner) by FCGF's rule, from positions (F, 3) in metres.
 
     From the first frame c on, the partner is the last frame before one of the next 99 is first more

@@ -97,6 +97,7 @@ def test_a_limit_takes_effect_before_the_corrections(tree):
         shutil.copytree(tree / "sequences/08", tree / f"sequences/{copy}")
         shutil.copy(tree / "poses/08.txt", tree / f"poses/{copy}.txt")
     limited = Kitti(root, [8, 9, 10], workers=0)
+    assert (limited.name, Kitti(root, [8, 9, 10], distance=4).name) == ("KITTI", "KITTI, distance=4")
     keep_evenly(limited, 2)
     whole = Kitti(root, [8, 9, 10], workers=0, cache=root / "whole").pairs
     for one, other in zip(limited.pairs, evenly(whole, 2), strict=True):
