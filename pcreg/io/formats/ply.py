@@ -32,6 +32,10 @@ class Element:
     count: int
     properties: dict[str, str] = field(default_factory=dict)  # name -> NumPy's code; "u1:i4" for a list
 
+    def add(self, name: str, code: str) -> None:
+        """Add a property; a second one of the same name gets its number as its name."""
+        self.properties[str(len(self.properties)) if name in self.properties else name] = code
+
     @property
     def has_lists(self) -> bool:
         return any(LIST in code for code in self.properties.values())
@@ -78,9 +82,9 @@ def _header(file: BinaryIO) -> tuple[str, list[Element]]:
             case ["property", "list", kind, item, name] if elements and {kind, item} <= SCALARS.keys():
                 if SCALARS[kind].startswith("f"):
                     raise ValueError(f"the length of its list {name} is not a whole number")
-                elements[-1].properties[name] = SCALARS[kind] + LIST + SCALARS[item]
+                elements[-1].add(name, SCALARS[kind] + LIST + SCALARS[item])
             case ["property", kind, name] if elements and kind in SCALARS:
-                elements[-1].properties[name] = SCALARS[kind]
+                elements[-1].add(name, SCALARS[kind])
             case ["end_header"] if encoding and all(element.count >= 0 for element in elements):
                 return encoding, elements
             case [] | ["comment" | "obj_info", *_]:

@@ -8,14 +8,15 @@ from pcreg.io.cloud import read_cloud, write_ply
 from tests.pcreg.io.cloud_files import POINTS, ascii_ply, pcd
 
 
-def test_ply_of_either_byte_order_with_other_elements_around(tmp_path):
+def test_ply_of_either_byte_order_with_other_elements_around_and_a_name_twice(tmp_path):
     head = "ply\nformat {} 1.0\ncomment a camera first\nelement camera 2\nproperty uchar id\n"
-    head += "element vertex 3\nproperty uchar red\nproperty double x\nproperty float y\nproperty short z\n"
+    head += "element vertex 3\n" + 2 * "property uchar red\n"
+    head += "property double x\nproperty float y\nproperty short z\n"
     head += "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
     points = np.array([[1.5, 2.5, -3], [4.5, 5.5, 6], [7.5, -8.5, 9]])
     for name, order in (("binary_little_endian", "<"), ("binary_big_endian", ">")):
         rows = np.zeros(
-            3, dtype=[("red", "u1"), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")]
+            3, dtype=[("red", "u1", 2), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")]
         )
         rows["x"], rows["y"], rows["z"] = points.T
         (tmp_path / "a.ply").write_bytes(
