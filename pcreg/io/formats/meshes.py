@@ -8,10 +8,11 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.bounds import check_count, check_size
-from pcreg.io.formats.text import MIN_ROW_BYTES, next_line, open_text
+from pcreg.io.formats.text import next_line, open_text
 from pcreg.runtime.errors import InputError
 
 KEYWORD = re.compile(r"(?:ST)?C?N?OFF\b\s*(.*)|(?:ST)?C?N?OFF(\d.*)")  # ModelNet has OFF490 518 0 in one word
+MIN_ROW_BYTES = 6  # "0 0 0\n" of an .off
 STL_HEADER_BYTES = 84  # a remark of 80, and the number of triangles
 TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 

@@ -1,24 +1,26 @@
-"""Text with a point per line: .xyz .txt .csv .asc .pts; a first line may say how many points follow.
+"""Text with a point per line: .xyz .txt .csv .asc .pts.
 
-Numbers stand between blanks, tabs, commas or semicolons, with a point or, but between commas, a
-comma before their decimals. Lines that begin with # or // may come first, and so may a line with the names of
-the columns, of which x, y and z are read; such a line may be a comment, too. An empty cell and NA are NaN.
-Numbers may stand in double quotes. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+Numbers stand between blanks, tabs, commas or semicolons, perhaps in double quotes. A point begins their
+decimals or, but between commas, a comma; exponents of Fortran, 1D+00, are read. An empty cell and NA are NaN.
+Comments begin with #, // or %. The first line, or a comment before the rows, may name the columns, of which
+x, y and z are read. A first line with one whole number says how many points follow; a .pts of several scans
+has one for each. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
 """
 
 import codecs
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.bounds import check_count, check_size
+from pcreg.io.formats.bounds import check_count
 from pcreg.runtime.errors import InputError
 
-MIN_ROW_BYTES = 6  # "0 0 0\n"
+COMMENTS = ("#", "//", "%")
 MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
 DECIMALS = re.compile(r"0\d+")  # no whole number
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
@@ -29,11 +31,11 @@ def read_text(path: Path) -> np.ndarray:
     with open_text(path) as file:
         if not (first := next_line(file).strip()).isdecimal():
             return _rows(file, path)
-        points = int(first)
-        file.readline()
-        # The last line may not end
-        check_size(path, MIN_ROW_BYTES * points, path.stat().st_size - file.tell() + 1)
-        rows = _rows(file, path)
+        start, points = file.tell() + len(file.readline()), int(first)
+        rows = _rows(file, path, counted=True)
+        if len(rows) > points:  # of several scans, each behind its number
+            file.seek(start)
+            points += sum(int(line) for line in file if line.strip().isdigit())
     return check_count(path, rows, points)
 
 
@@ -63,19 +65,23 @@ def next_line(file: BinaryIO) -> str:
         line = file.readline(MAX_LINE_BYTES + 1)
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"it begins with a line of more than {MAX_LINE_BYTES} bytes")
-        if not line or not (line.isspace() or line.lstrip().startswith((b"#", b"//"))):
+        text = line.decode("latin-1").strip(" \r\n")
+        if not line or not (line.isspace() or text.lstrip().startswith(COMMENTS)):
             file.seek(start)
-            return line.decode("latin-1").partition("#")[0].strip(" \r\n")
+            return text.partition("#")[0].rstrip()
 
 
-def _rows(file: BinaryIO, path: Path) -> np.ndarray:
-    """Points (N, 3) of the rest of the file, with or without the names of the columns first."""
+def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
+    """Points (N, 3) of the rest of the file, with or without the names of the columns first.
+
+    If it is `counted`, a line with one whole number is no row.
+    """
     first, columns = next_line(file), None
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
     cells = re.split(r"[\s,;]+", first.replace('"', "").rstrip(" ,;\t"))
     if first and not any(map(is_number, cells)):
-        names = _names(first.lstrip("% "))
+        names = _names(first)
         if missing := [axis for axis in "xyz" if axis not in names]:
             raise InputError(
                 f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
@@ -88,30 +94,33 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     if columns is None:
         file.seek(0)
         columns = _named_in(file.read(start).decode("utf-8-sig", "replace"), len(cells)) or [0, 1, 2]
-    sample = file.read(MAX_LINE_BYTES).decode("latin-1")
+    sample = [line.partition("#")[0] for line in file.read(MAX_LINE_BYTES).decode("latin-1").splitlines()]
+    sample = [line for line in sample[:-1] or sample if line.strip() and _is_row(line, counted)]
     separator, decimal_comma = _punctuation(sample, columns)
-    lines = sample.splitlines()[:-1] if separator == "," else []
-    if any(DECIMALS.fullmatch(cell) for line in lines for cell in _cells(line.split(","), columns)):
+    cells = (cell for line in sample for cell in _cells(line.split(","), columns))
+    if separator == "," and any(map(DECIMALS.fullmatch, cells)):
         raise InputError(
             f"{path}: has commas between its numbers and before their decimals; write semicolons between them"
         )
+    file.seek(start)
     reading = {"ndmin": 2, "dtype": np.float64, "usecols": columns, "delimiter": separator, "quotechar": '"'}
 
-    def rows(**more: Any) -> np.ndarray:
+    def lines() -> Iterator[str]:
         file.seek(start)
-        lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file
-        return np.loadtxt(lines, **reading, **more)
+        for line in file:
+            text = line.decode("latin-1")
+            yield text.replace(",", ".") if decimal_comma else text
 
     try:
-        return rows()
-    except ValueError:  # such as for an empty cell, which pandas writes for NaN, or for the NA of R
-        return rows(converters=lambda cell: float("nan" if cell.strip() in {"", "NA"} else cell))
+        return np.loadtxt(lines() if decimal_comma else file, **reading)
+    except ValueError:  # such as for a comment, or an empty cell, which pandas writes for NaN
+        return np.loadtxt(filter(partial(_is_row, counted=counted), lines()), **reading, converters=_number)
 
 
 def _named_in(comments: str, count: int) -> list[int] | None:
     """The columns of x, y and z by a comment that names so many columns; None if there is none."""
     for line in comments.splitlines():
-        names = _names(line.strip(" \t#/,;"))
+        names = _names(line.strip(" \t#/%,;"))
         if len(names) == count and set("xyz") <= set(names):
             return [names.index(axis) for axis in "xyz"]
     return None
@@ -124,10 +133,14 @@ def _names(line: str) -> list[str]:
     return [word.strip(" \"'").lower() for word in line.split(separator)]
 
 
-def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:
-    """Separator of the numbers in a `sample` of rows, None for blanks, and True for decimal commas."""
-    lines = [line.partition("#")[0] for line in sample.splitlines()]
-    lines = [line for line in (lines[:-1] or lines) if line.strip()]
+def _is_row(line: str, counted: bool) -> bool:
+    """False for a comment and, in a `counted` file, for a number of points."""
+    text = line.strip()
+    return not (text.startswith(COMMENTS) or (counted and text.isdecimal()))
+
+
+def _punctuation(lines: Sequence[str], columns: Sequence[int]) -> tuple[str | None, bool]:
+    """Separator of the numbers in rows, None for blanks, and True for decimal commas."""
     if end := ";" if ";" in "".join(lines) else "\t" if _is_table(lines, columns) else None:
         return end, any("," in cell for line in lines for cell in _cells(line.split(end), columns))
     if not any("," in line for line in lines):
@@ -153,7 +166,12 @@ def _cells(words: Sequence[str], columns: Sequence[int]) -> list[str]:
 
 def is_number(word: str) -> bool:
     try:
-        float(word)
+        _number(word)
     except ValueError:
         return False
-    return True
+    return bool(word.strip())
+
+
+def _number(cell: str) -> float:
+    """The number in a cell, NaN in an empty one; ValueError for other words."""
+    return float("nan" if cell.strip() in {"", "NA"} else cell.upper().replace("D", "E"))

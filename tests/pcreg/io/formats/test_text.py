@@ -40,15 +40,21 @@ def test_decimal_commas_that_begin_in_a_later_row(tmp_path):
         np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points[1:], POINTS)
 
 
-@pytest.mark.parametrize(
-    "text", ["1,2,3\n4,5,6\n", "1, 2, 3\n4, 5, 6\n", "1 ,2 ,3\n4 ,5 ,6\n", "1,2, 3\n4,5, 6\n"]
-)
-def test_commas_between_whole_numbers_stay_separators(tmp_path, text):
+COMMAS = ["1,2,3\n4,5,6\n", "1, 2, 3\n4, 5, 6\n", "1 ,2 ,3\n4 ,5 ,6\n", "1,2, 3\n4,5, 6\n"]
+COMMENTS = ["1 2 3\n// half\n4 5 6\n", "% Z,Y,X\n\n3,2,1\n%\n6,5,4\n", "1;2;3\n # half\n4;5;6\n"]
+COUNTS = ["1\n1 2 3\n1\n4 5 6\n", "#\n1\r\n1\t2\t3\r\n1\r\n4\t5\t6", "1\n1,0 2,0 3\n\n1\n4,0 5 6\n"]
+FORTRAN = ["1D0 2.0D+00 0.3d+1\n4 5 6\n", "x y z\n1 2 3\n4D+00 5D+00 6D+00\n"]
+
+
+@pytest.mark.parametrize("text", [*COMMAS, *COMMENTS, *COUNTS, *FORTRAN])
+def test_rows_of_whole_numbers(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.csv").points, [[1, 2, 3], [4, 5, 6]])
 
 
-def test_commas_both_before_decimals_and_between_numbers_are_refused(tmp_path):
+def test_commas_of_both_kinds_and_too_few_rows_are_refused(tmp_path):
+    (tmp_path / "a.pts").write_text("1\n1 2 3\n2\n4 5 6\n")
+    assert "promises 3 points and 2 can be read" in refusal(tmp_path / "a.pts")
     (tmp_path / "a.csv").write_text("x,y,z\n1,50,-2,25,3,75\n1,05,2,25,3,75\n1,50,2,25,3,75\n")
     assert "write semicolons between" in refusal(tmp_path / "a.csv")
 
