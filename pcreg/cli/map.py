@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
-from pcreg.mapping.map import FILES, GRAPH, Map
+from pcreg.mapping.map import FILES, GRAPH, Map, is_map, is_of_map
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import locked
@@ -56,16 +56,8 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
     options = parser.parse_args(arguments)
     if options.out is parser.get_default("out"):
-        options.out = next(filter(_is_map, map(Path, options.scans)), options.out)
+        options.out = next(filter(is_map, map(Path, options.scans)), options.out)
     return shared.run(options, _run)
-
-
-def _is_map(folder: Path) -> bool:
-    return os.path.isfile(folder / GRAPH)
-
-
-def _is_of_map(file: Path) -> bool:
-    return file.name in FILES and _is_map(file.parent)
 
 
 def scans_of(folder: Path) -> dict[str, int | None]:
@@ -94,7 +86,7 @@ def _check_scans_there(folder: Path, paths: list[str]) -> None:
 
     Missing are those that are not among `paths`.
     """
-    there = set(map(os.path.abspath, scans_of(folder) if _is_map(folder) else paths))
+    there = set(map(os.path.abspath, scans_of(folder) if is_map(folder) else paths))
     left_out = there.difference(map(os.path.abspath, paths))
     if left_out == there:
         raise InputError(f"{folder}: holds the map of other scans; name another folder with --out")
@@ -110,16 +102,15 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
-    maps = list(filter(_is_map, map(Path, options.scans)))
+    maps = list(filter(is_map, map(Path, options.scans)))
     known: list[str] = []  # first, so that the frame stays theirs
     for folder in maps:
         _check_frame(folder, scans := scans_of(folder))
         known += scans
-    paths = files_of([name for name in options.scans if Path(name) not in maps], known)
-    # A pattern may match the files of a map
-    paths = [each for each in paths if each in options.scans or not _is_of_map(Path(each))]
+    named = [name for name in options.scans if Path(name) not in maps]
+    paths = files_of(named, known, left_out=is_of_map)
     written = [options.out / name for name in FILES]
-    if _is_map(options.out):
+    if is_map(options.out):
         shared.refuse_to_overwrite(paths, *written)
     else:
         shared.refuse_to_overwrite(filter(os.path.exists, written), *written)

@@ -102,10 +102,11 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     """Register the pairs of --batch; whether all are registered."""
+    from pcreg.mapping.map import is_of_map
     from pcreg.registration import batch
 
     shared.refuse_to_overwrite(options.batch, options.out / "table.csv")
-    pairs, registrar = batch.pairs_of(*options.batch), shared.registrar_of(options)
+    pairs, registrar = batch.pairs_of(*options.batch, left_out=is_of_map), shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         records = batch.run(
             registrar,

@@ -125,8 +125,13 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
 
-def files_of(named: Sequence[str], known: Sequence[str] = (), least: int = 2) -> list[str]:
-    """The `known` files, then those that are named or match a pattern, each once.
+def files_of(
+    named: Sequence[str],
+    known: Sequence[str] = (),
+    least: int = 2,
+    left_out: Callable[[str], bool] = lambda path: False,
+) -> list[str]:
+    """The `known` files, then those that are named or match a pattern and are not `left_out`, each once.
 
     The latter are in natural order: scan_2 before scan_10. Raises InputError for a folder, for a pattern that
     no file matches, and for fewer than `least` files.
@@ -136,10 +141,11 @@ def files_of(named: Sequence[str], known: Sequence[str] = (), least: int = 2) ->
     for name in map(os.path.expanduser, named):
         if os.path.isdir(name):
             raise InputError(f"{name}: is a folder; name its files, as in '{Path(name) / '*.ply'}'")
-        matching = [name] if os.path.isfile(name) else glob.glob(name, recursive=True)
+        matches = filter(os.path.isfile, glob.glob(name, recursive=True))
+        matching = [name] if os.path.isfile(name) else [each for each in matches if not left_out(each)]
         if not matching:
             raise InputError(f"{name}: no such file, and no file matches; check the path")
-        for each in filter(os.path.isfile, matching):
+        for each in matching:
             new.setdefault(os.path.abspath(each), each)
     for path, each in sorted(new.items(), key=lambda item: natural(item[1])):
         found.setdefault(path, each)

@@ -16,7 +16,7 @@ from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
-GRAPH = "graph.json"
+GRAPH, PAIRS = "graph.json", "pairs.jsonl"
 FILES = "poses.txt", "poses_kitti.txt", COLORED, VIEWED, "overview.png", "viewer.html"  # of each map
 
 
@@ -171,6 +171,16 @@ def _remove_from(folder: Path, number: int) -> None:
         with suppress(OSError):  # it has other files
             place.rmdir()
         number += 1
+
+
+def is_map(folder: Path) -> bool:
+    """True for the folder of a map."""
+    return os.path.isfile(folder / GRAPH)  # Path.is_file raises where one may not search
+
+
+def is_of_map(path: str | Path) -> bool:
+    """True for a file that was written with a map, which is no scan."""
+    return Path(path).name in (*FILES, GRAPH, PAIRS) and is_map(Path(path).parent)
 
 
 def folder_of(folder: Path, number: int) -> Path:

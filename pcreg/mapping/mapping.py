@@ -23,7 +23,7 @@ from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
-from pcreg.mapping.map import Map
+from pcreg.mapping.map import PAIRS, Map
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import OTHER_RUN, Work, examined_files, settings_of
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, check_viewpoint, points_of
@@ -167,7 +167,7 @@ def run(
     settings = settings_of(registrar, units, option, columns, prior, seed)
     settings["code"] = code_fingerprint(*REGISTERING, "mapping/odometry.py")
     settings["sequence"] = sequence and f"by small_gicp {version('small_gicp')}"
-    records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
+    records = Records(folder / PAIRS, settings, OTHER_RUN)
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files)

@@ -8,7 +8,7 @@ import csv
 import io
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from glob import has_magic
@@ -39,16 +39,16 @@ COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap",
 Pair = tuple[str, str]  # the files of source and target
 
 
-def pairs_of(listed: str, *more: str) -> list[Pair]:
+def pairs_of(listed: str, *more: str, left_out: Callable[[str], bool] = lambda path: False) -> list[Pair]:
     """The pairs of a .csv file, or of files and patterns, each file with the one before it.
 
     A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
     heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
-    Raises InputError for what has no pairs.
+    A pattern does not match a file that is `left_out`. Raises InputError for what has no pairs.
     """
     is_list = Path(listed).suffix.lower() == ".csv" and (os.path.isfile(listed) or not has_magic(listed))
     if more or not is_list:
-        return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more)))]
+        return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more), left_out=left_out))]
     try:
         text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
         rows = list(csv.reader(io.StringIO(text)))

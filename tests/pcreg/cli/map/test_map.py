@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pcreg.cli.map import main, scans_of
+from pcreg.cli.register import main as register
 from pcreg.io.cloud import read_cloud, write_ply
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -43,10 +44,12 @@ def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
 
 
 def test_a_map_among_its_scans_is_continued(scans, capsys):
-    command = [str(scans / "*.ply"), "--out", str(scans), "--no-picture", *FAST]
+    command = [str(scans / "*"), "--out", str(scans), "--no-picture", *FAST]
     assert [main(command), main(command)] == [0, 0]
     assert "map.ply" not in capsys.readouterr().out.partition("written")[0]
     assert len(json.loads((scans / "graph.json").read_text())["scans"]) == 2
+    assert register(["--batch", str(scans / "*"), "--out", str(scans / "pairs"), *FAST]) == 0
+    assert "1 of 1 pairs registered" in capsys.readouterr().out
 
 
 def test_a_map_overwrites_no_poses_of_others(scans, capsys):
