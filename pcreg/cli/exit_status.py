@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.extras import PACKAGES, command_for
 from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
@@ -37,6 +37,8 @@ def status(command: Callable[[], int], *, with_traceback: bool = False, own: Pat
         sys.stdout, sys.stderr = tolerant(sys.stdout), tolerant(sys.stderr)
     try:
         with termination():
+            with refusing("the folder where you are was removed; change to another", FileNotFoundError):
+                os.getcwd()  # by which relative paths and worker processes go
             done = command()
             sys.stdout.flush()
         return done

@@ -35,6 +35,14 @@ def test_what_is_no_verb_is_refused_in_one_sentence(arguments, sentence, capsys)
     assert captured.err == f"error: {sentence}\n"
 
 
+def test_a_working_folder_that_was_removed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["map", "a.ply", "b.ply"]) == 2
+    assert capsys.readouterr().err == "error: the folder where you are was removed; change to another\n"
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_names_the_command_that_was_typed(verb, capsys):
     try:
