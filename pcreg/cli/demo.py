@@ -3,14 +3,16 @@
 Writes source.ply and target.ply into --out DIR, and beside them what `pcreg register` writes.
 """
 
+import argparse
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from pcreg.cli import exit_status, register
-from pcreg.cli.options import check_out, parser_of
+from pcreg.cli import options as shared
+from pcreg.cli import register
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_error, translation_error
 from pcreg.io.cloud import write_ply
@@ -21,26 +23,30 @@ UNIT = 1e-4  # metres, of its depths
 
 def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int:
     """Run the command line and return the exit status of the registration."""
-    parser = parser_of(program, __doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="default: %(default)s")
-    return exit_status.status(lambda: _run(parser.parse_args(arguments).out))
+    parser = shared.parser_of(program, __doc__)
+    where = "default: %(default)s"
+    parser.add_argument("--out", type=shared.folder, default="demo", metavar="DIR", help=where)
+    shared.add_flags(parser)
+    parser.set_defaults(json=False)
+    return shared.run(parser.parse_args(arguments), _run)
 
 
-def _run(out: Path) -> int:
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
+    """Register the two scans; whether they are registered."""
+    out = options.out
     with np.load(SCANS) as file:
         scans, T_true = [points(depth, file["focal"]) for depth in file["depth"]], file["T_target_source"]
-    check_out(out)
+    shared.check_out(out)
     paths = [out / "source.ply", out / "target.ply"]
     for path, scan in zip(paths, scans, strict=True):
         write_ply(path, scan)
     print(f"Two scans of a simulated room, {measured_overlap(*scans, T_true, 0.05):.0%} overlap.")
     print(f"$ pcreg register {paths[0]} {paths[1]} --out {out}")
-    if (status := register.main([*map(str, paths), "--out", str(out)])) > 1:
-        return status
+    registered = register.run(register.parsed([*map(str, paths), "--out", str(out)]), stdout)
     T = np.array(json.loads((out / "result.json").read_text())["T_target_source"])
     degrees, centimetres = rotation_error(T, T_true), 100 * translation_error(T, T_true)
     print(f"\ntrue error: RRE {degrees:.3f} degrees, RTE {centimetres:.2f} cm")
-    return status
+    return registered
 
 
 def points(depth: np.ndarray, focal: float) -> np.ndarray:

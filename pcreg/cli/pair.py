@@ -11,7 +11,7 @@ import numpy as np
 from pcreg.cli import options as shared
 from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.matching.prior import Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration, record_of
 from pcreg.runtime import parallel
 from pcreg.runtime.progress import Clock, Steps
@@ -45,7 +45,7 @@ def run(
     options: argparse.Namespace,
     stdout: TextIO,
     *,
-    prior: Prior | None = None,
+    prior: Prior = ANY,
     T_target_source: np.ndarray | None = None,
 ) -> bool:
     """Register SOURCE to TARGET, or verify a transform (4, 4); whether they are registered."""

@@ -37,10 +37,10 @@ records that --json prints. Exit status: 0 all registered, 1 some not, 2 and 70 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg register") -> int:
     """Run the command line and return its exit status."""
-    return shared.run(parsed(arguments, program), _run)
+    return shared.run(parsed(arguments, program), run)
 
 
-def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
+def parsed(arguments: list[str] | None, program: str = "pcreg register") -> argparse.Namespace:
     """The options of a command line, as `program` has them; status 2 for one that cannot be read."""
     parser = shared.parser_of(program, DESCRIPTION)
     add = parser.add_argument
@@ -87,7 +87,8 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError("the files of a batch have one unit and one --viewpoint; give each option once")
 
 
-def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
+def run(options: argparse.Namespace, stdout: TextIO) -> bool:
+    """Register two clouds or the pairs of a list; whether all are registered."""
     up = options.gravity
     near = read_motion(options.near) if options.near else None
     within = tuple(options.within) if options.within else None
