@@ -62,6 +62,8 @@ class Folder:
         self.minimum_overlap = minimum_overlap
         self.neighbours = neighbours
         self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
+        if minimum_distance > self.distances[1]:
+            raise InputError(f"data.maximum_distance={maximum_distance:g}: give {minimum_distance:g} or more")
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
         suffixes = [suffix for suffix in SUFFIXES if suffix not in LISTS]

@@ -60,7 +60,8 @@ def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.nd
         lowest, highest = np.floor((corners - origin) / voxel)
         shape = highest - lowest + 1
     if not (np.abs([lowest, highest]) < MAX_CELLS).all() or math.prod(map(int, shape)) > MAX_CELLS:
-        raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
+        larger = np.ptp(corners, axis=0).max() / 100
+        raise InputError(f"voxel {voxel:g} m is too small for this cloud; try one of {larger:.2g} m")
     return lowest, shape
 
 

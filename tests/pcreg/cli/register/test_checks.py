@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
         (["--voxel", "x"], "argument --voxel: invalid float value: 'x'; --help shows all options"),
         (["--units", "mile"], "argument --units: invalid choice: 'mile'"),
         (["c"], "unrecognized arguments: c; --help"),
-        (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
+        (["--viewpoint", "1,2"], "--viewpoint: 1,2 is none; use auto, sensor, or X,Y,Z"),
         (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
         (["--out", ""], "argument --out: names no folder; a dot is the one where you are"),
     ],
