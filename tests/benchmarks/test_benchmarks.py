@@ -156,6 +156,8 @@ def test_maps_are_held_against_poses(folder, layout):
     shares = benchmark["shares"](made, benchmark["lists_of"]([scene], dict(zip(paths, poses, strict=True))))
     expected = {"3DMatch %": 100, "3DLoMatch %": 50} if layout == "3DMatch" else {"LiDAR %": 30}
     assert shares == expected
+    few = benchmark["lists_of"]([scene], dict(zip(paths[:2], poses, strict=False)))
+    assert [len(pairs) for pairs in few.values()] == [1]
 
 
 def test_a_result_is_kept_outside_git(folder):
