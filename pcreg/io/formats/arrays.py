@@ -88,33 +88,27 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
 
     Raises InputError for a size that is no whole number of rows, and for content of neither kind.
     """
-    size, rows = path.stat().st_size, f"of rows of {columns} float32"
+    size = path.stat().st_size
     if columns is None:
-        columns = None if size % 4 else _columns_by_content(path, size // 4)
-        rows = "of 16-byte KITTI points, nor look like 20-byte ones of nuScenes"
+        columns = USUAL_COLUMNS[0] if size % 4 else _columns_by_content(path)
     elif not 3 <= columns <= 32:
         raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32")
-    if columns is None or size % (4 * columns):
-        remedy = "the file is truncated, or has another number of columns: say which (--columns, or columns=)"
-        raise InputError(f"{path}: {size} bytes are not a whole number {rows}; {remedy}")
+    if size % (4 * columns):
+        raise InputError(
+            f"{path}: {size} bytes are not a whole number of rows of {columns} float32; the file is "
+            "truncated, or has another number of columns: say which (--columns, or columns=)"
+        )
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
 
-def _columns_by_content(path: Path, values: int) -> int | None:
-    """4 or 5; None if the size fits neither. Raises InputError if the content looks like another number."""
+def _columns_by_content(path: Path) -> int:
+    """4 or 5, of few numbers 4. Raises InputError if the content looks like another number of columns."""
     numbers = np.memmap(path, "<f4", "r")[:SAMPLE_NUMBERS]
-    likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38)))
-    if likely is None:  # too few, or all of one kind
-        return 4 if values % 4 == 0 else None
+    likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38))) or USUAL_COLUMNS[0]
     if likely not in USUAL_COLUMNS:
         raise InputError(
             f"{path}: looks like rows of {likely} numbers, neither of KITTI's 4 nor of nuScenes' 5; say how "
             "many columns it has with --columns"
-        )
-    if values % likely:
-        raise InputError(
-            f"{path}: looks like rows of {likely} numbers, and holds {values}, no multiple of that; it is "
-            "truncated: copy it again, or give its number of columns (--columns, or columns=)"
         )
     return likely
 
