@@ -26,7 +26,6 @@ from pcreg.cli import exit_status, options
 from pcreg.runtime.errors import InputError, first_line, refusing
 
 CONFIGS = Path(str(files("pcreg.configs")))
-OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
 # Overrides whose value is a path, which may hold any character; slashes at its end say nothing
 PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*?)/*")
@@ -53,11 +52,11 @@ TYPES = {
 }
 
 
-def compose_config(name: str, overrides: list[str]) -> DictConfig:
+def compose_config(name: str, overrides: list[str], own: Path | None = None) -> DictConfig:
     """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
 
-    Raises InputError for a key that does not exist, a value of another type, a mandatory key (`???`) without
-    a value, and an interpolation of nothing.
+    A folder `own` may add choices to the groups. Raises InputError for a key that does not exist, a value of
+    another type, a mandatory key (`???`) without a value, and an interpolation of nothing.
     """
 
     def is_group(override: str) -> bool:
@@ -65,9 +64,8 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
 
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         overrides = [_quoted(each) for each in overrides]
-        groups = [each for each in overrides if OWN.match(each) or is_group(each)]
-        base = _composed(name, groups)
-        cfg = _composed(name, overrides, flat(base))
+        base = _composed(name, list(filter(is_group, overrides)), own)
+        cfg = _composed(name, overrides, own, flat(base))
     check(cfg, base, TYPES[name])
     for key, value in flat(cfg).items():
         if value == MISSING:
@@ -89,20 +87,24 @@ def _quoted(override: str) -> str:
     return f'{path[1]}"{value}"'
 
 
-def _choices(group: str, overrides: list[str]) -> dict[str, Path]:
-    """The files of a group by name: those of --config-dir, and ours, which come first."""
-    own = [place[1].replace(r"\'", "'") for place in map(OWN.match, overrides) if place]
-    folders = [*map(Path, own), CONFIGS]
+def _choices(group: str, own: Path | None) -> dict[str, Path]:
+    """The files of a group by name: those of the folder `own`, and ours, which come first."""
+    folders = filter(None, [own, CONFIGS])
     return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
 
 
-def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more: bool) -> DictConfig:
+def _composed(
+    name: str, overrides: list[str], own: Path | None, keys: Iterable[str] = (), **more: bool
+) -> DictConfig:
     """Compose by Hydra; InputError, with the nearest of the `keys`, for an override that it refuses."""
+    if own:
+        place = str(own.absolute()).replace("'", r"\'")
+        overrides = [*overrides, f"hydra.searchpath=['file://{place}']"]
 
     def protocol_of(data: str) -> str:
         """The protocol of a data set: of its name, or that of a folder."""
         named = "3dmatch" if data == "3dlomatch" else data
-        return named if named in _choices("protocol", overrides) else "folder"
+        return named if named in _choices("protocol", own) else "folder"
 
     OmegaConf.register_new_resolver("protocol_of", protocol_of, replace=True)
     try:
@@ -115,7 +117,7 @@ def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more:
         elif lines[0].startswith("Ambiguous value"):
             remedy = "; give one value, or several in brackets such as seeds=[0,1]"
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
-            remedy = did_you_mean(choice[2], _choices(choice[1], overrides))
+            remedy = did_you_mean(choice[2], _choices(choice[1], own))
         raise InputError(f"{': '.join(lines)}{remedy}") from error
 
 
@@ -140,10 +142,7 @@ def run(
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)
     unknown = [each for each in overrides if each.startswith("-")]
-    if own := flags.config_dir:
-        place = str(own.absolute()).replace("'", r"\'")
-        overrides.append(f"hydra.searchpath=['file://{place}']")
-        sys.path.insert(0, str(own.absolute()))
+    own = flags.config_dir
 
     def go() -> int:
         try:
@@ -151,11 +150,13 @@ def run(
                 raise InputError(f"{unknown[0]}: no such flag; --help shows all")
             if own and not own.is_dir():
                 raise InputError(f"{own}: --config-dir is not a folder; name the one with data/ or such")
+            if own:
+                sys.path.insert(0, str(own.absolute()))
             if flags.help:
-                print(f"{parser.format_help()}\n{setting_help(name, overrides)}")
+                print(f"{parser.format_help()}\n{setting_help(name, overrides, own)}")
             else:
                 with exit_status.output(quiet=flags.quiet, verbose=flags.verbose):
-                    command(compose_config(name, overrides))
+                    command(compose_config(name, overrides, own))
         except InstantiationException as error:
             cause = error.__cause__
             if isinstance(cause, InputError):
@@ -246,7 +247,7 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
     return str(typed) if isinstance(typed, Path) else typed
 
 
-def setting_help(name: str, overrides: list[str]) -> str:
+def setting_help(name: str, overrides: list[str], own: Path | None = None) -> str:
     """The groups of settings with their choices, and all settings as the overrides leave them.
 
     Comments are those of configs/NAME.yaml and of the files of the groups. Raises InputError for overrides
@@ -255,18 +256,18 @@ def setting_help(name: str, overrides: list[str]) -> str:
     if name == "train" and not any(each.startswith("experiment=") for each in overrides):
         overrides = ["~experiment", *overrides]  # which has to be chosen, but for help
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        cfg = _composed(name, overrides, return_hydra_config=True)
+        cfg = _composed(name, overrides, own, return_hydra_config=True)
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
         group, _, section = place.partition("@")
-        if path := _choices(group, overrides).get(choice):
+        if path := _choices(group, own).get(choice):
             for key, comment in comments(path).items():
                 words[f"{section or group}{f'.{key}' if key else ''}"] = comment
     words |= comments(CONFIGS / f"{name}.yaml")
     lines = ["Groups of settings and their choices:"]
     defaults = [each for each in OmegaConf.load(CONFIGS / f"{name}.yaml").defaults if each != "_self_"]
     for group in sorted({place.partition("@")[0] for each in defaults for place in each}):
-        lines.append(f"  {group}: {', '.join(sorted(_choices(group, overrides)))}")
+        lines.append(f"  {group}: {', '.join(sorted(_choices(group, own)))}")
     lines.append("")
     for key, value in flat(cfg).items():
         _, _, last = key.rpartition(".")
