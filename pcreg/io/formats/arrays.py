@@ -5,18 +5,15 @@ estimated from their values: at the right length the columns have different dist
 intensities; at any other length each has the same mixture of all.
 """
 
-import io
 import math
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.formats.bounds import check_expansion, check_size
+from pcreg.io.formats.bounds import check_expansion
 from pcreg.runtime.errors import InputError
 
-MAX_HEADER_BYTES = 1 << 14  # NumPy refuses longer ones
-CHUNK_BYTES = 1 << 17  # unpacked at a time
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
 
 # Rows of a .bin
@@ -58,29 +55,19 @@ def viewpoints_of_npz(path: Path) -> np.ndarray | None:
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
     """Array of this name in the archive at `path`."""
-    if archive.getinfo(f"{name}.npy").compress_type not in COMPRESSIONS:
+    entry = archive.getinfo(f"{name}.npy")
+    if entry.compress_type not in COMPRESSIONS:
         raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
-    with archive.open(f"{name}.npy") as member:
-        head = member.read(MAX_HEADER_BYTES)
-        shape, order, dtype, start = _layout(head)
-        size = math.prod(shape) * dtype.itemsize
-        check_expansion(path, math.prod(shape) if dtype.names else shape[0] if shape else 0, start + size)
-        content = bytearray(head)
-        while piece := member.read(min(CHUNK_BYTES, max(start + size - len(content), 0))):
-            content += piece
-    check_size(path, size, len(content) - start)
-    return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
-
-
-def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
-    """Shape, order and type of the array of a .npy file by its first bytes, and where the numbers begin."""
-    file = io.BytesIO(head)
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
-    shape, fortran_order, dtype = read(file)
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
     if not (dtype.kind in "fiu" or dtype.names) or min(shape, default=0) < 0:
         raise ValueError(f"it holds values of type {dtype} in shape {shape}; store real numbers")
-    return shape, "F" if fortran_order else "C", dtype, file.tell()
+    count = math.prod(shape)
+    check_expansion(path, count if dtype.names else shape[0] if shape else 0, count * dtype.itemsize)
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def read_bin(path: Path, columns: int | None = None) -> np.ndarray:

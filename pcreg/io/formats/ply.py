@@ -20,8 +20,7 @@ from pcreg.io.formats.bounds import check_count, check_size
 MAX_HEADER_BYTES = 1 << 16
 CODES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")  # NumPy's, of the scalars in either way of naming
 OLD_NAMES = ("char", "uchar", "short", "ushort", "int", "uint", "float", "double")
-NEW_NAMES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
-SCALARS = dict(zip(OLD_NAMES + NEW_NAMES, 2 * CODES, strict=True))
+SCALARS = dict(zip(OLD_NAMES, CODES, strict=True)) | {np.dtype(code).name: code for code in CODES}
 LIST = ":"  # between the codes of the count and of the items, as in "u1:i4"
 ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
