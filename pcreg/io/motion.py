@@ -33,12 +33,9 @@ def read_motion(path: str | Path) -> np.ndarray:
             matrix = json.loads(text)["T_target_source"]
         else:
             matrix = np.array(re.sub(r"#.*|[\[\],]", " ", text).split(), dtype=np.float64)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; name one that holds a transform") from error
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror or error}); name a file with a transform"
-        ) from error
+        why = (error.strerror or str(error)).lower()  # such as no such file or directory
+        raise InputError(f"{path}: cannot be read ({why}); name a file with a transform") from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error
     except ValueError as error:

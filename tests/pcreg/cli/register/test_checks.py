@@ -58,7 +58,7 @@ def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path,
     ("options", "sentence"),
     [
         (["--gravity", "z", "--gravity", "z", "--gravity", "z"], "is not a direction"),
-        (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: no such file"),
+        (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: cannot be read (no such file"),
         (["--within", "1", "10"], "near and within go together"),
         (["--near", "{T}"], "near and within go together"),
         (["--scale", "--near", "{T}", "--within", "1", "10"], "--scale is for two clouds, without --near"),
