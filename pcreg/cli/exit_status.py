@@ -128,11 +128,10 @@ def output(*, quiet: bool = False, verbose: bool = False, json: bool = False) ->
             stack.enter_context(redirect_stdout(words))
         elif json:
             stack.enter_context(redirect_stdout(sys.stderr))
-        level = logger.level
+        stack.callback(logger.setLevel, logger.level)
+        stack.callback(logger.removeHandler, shown)
         logger.setLevel(logging.ERROR if quiet else logging.INFO)
         logger.addHandler(shown)
-        stack.callback(logger.setLevel, level)
-        stack.callback(logger.removeHandler, shown)
         yield stdout
 
 

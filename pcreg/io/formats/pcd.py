@@ -1,5 +1,6 @@
 """Point cloud data files of PCL (.pcd), text, binary and binary_compressed: points and their viewpoints."""
 
+import math
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +22,11 @@ def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
         left = path.stat().st_size - file.tell()
         match header["DATA"]:
             case ["ascii"]:
-                return _read_text(file, path, row, points, left, fields)
+                widths = [math.prod(row[name].shape) for name in row.names]  # in numbers
+                check_size(path, 2 * points * sum(widths), left + 1)  # each a digit and a space or line end
+                starts = dict(zip(row.names, np.cumsum([0, *widths]), strict=False))
+                rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[starts[axis] for axis in fields])
+                return check_count(path, rows, points)
             case ["binary"]:
                 check_size(path, points * row.itemsize, left)
                 if points == 0:
@@ -29,7 +34,9 @@ def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
                 records = np.memmap(file, row, "r", file.tell(), points)
                 columns = [records[axis] for axis in fields]
             case ["binary_compressed"]:
-                columns = _unpacked(file, path, row, points, left, fields)
+                content = _unpacked(file, path, points * row.itemsize, points)
+                places = [(row[axis], points * row.fields[axis][1]) for axis in fields]
+                columns = [np.frombuffer(content, kind, points, start) for kind, start in places]
             case other:
                 raise ValueError(f"its data are {other}; use ascii, binary or binary_compressed")
         return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
@@ -89,28 +96,16 @@ def _row(header: dict[str, list[str]], wanted: tuple[str, str, str]) -> np.dtype
     return row
 
 
-def _read_text(
-    file: BinaryIO, path: Path, row: np.dtype, points: int, left: int, fields: tuple[str, str, str]
-) -> np.ndarray:
-    widths = [row[name].shape[0] if row[name].shape else 1 for name in row.names]
-    check_size(path, 2 * points * sum(widths), left + 1)  # a digit and a space or line end for each number
-    starts = dict(zip(row.names, np.cumsum([0, *widths]), strict=False))
-    rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[int(starts[axis]) for axis in fields])
-    return check_count(path, rows, points)
-
-
-def _unpacked(
-    file: BinaryIO, path: Path, row: np.dtype, points: int, left: int, fields: tuple[str, str, str]
-) -> list[np.ndarray]:
-    """Three fields (N,) of a compressed file, which stores field after field."""
+def _unpacked(file: BinaryIO, path: Path, size: int, points: int) -> bytearray:
+    """The `size` bytes of the points of a compressed file, field after field."""
+    left = path.stat().st_size - file.tell()
     check_size(path, 8, left)
     packed, unpacked = (int(number) for number in np.frombuffer(file.read(8), "<u4"))
     check_size(path, packed, left - 8)
-    if unpacked != points * row.itemsize:
-        raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
+    if unpacked != size:
+        raise ValueError(f"it unpacks to {unpacked} bytes and its points take {size}")
     check_expansion(path, points, packed + unpacked)
-    content = _decompress(file.read(packed), unpacked)
-    return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in fields]
+    return _decompress(file.read(packed), unpacked)
 
 
 def _decompress(packed: bytes, size: int) -> bytearray:

@@ -36,9 +36,8 @@ def test_what_is_no_verb_is_refused_in_one_sentence(arguments, sentence, capsys)
 
 
 def test_a_working_folder_that_was_removed(tmp_path, monkeypatch, capsys):
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
     assert main(["map", "a.ply", "b.ply"]) == 2
     assert capsys.readouterr().err == "error: the folder where you are was removed; change to another\n"
 

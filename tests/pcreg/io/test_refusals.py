@@ -11,13 +11,9 @@ from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, refusal, write
 
 
 @ALL
-def test_missing_file(tmp_path, suffix):
-    assert "no such file" in refusal(tmp_path / f"nowhere{suffix}")
-
-
-@ALL
-def test_empty_file(tmp_path, suffix):
+def test_missing_and_empty_file(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
+    assert "no such file" in refusal(path)
     path.touch()
     assert "empty" in refusal(path)
 

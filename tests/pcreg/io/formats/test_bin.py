@@ -50,9 +50,6 @@ def test_statements_that_cannot_be_true(scan, tmp_path):
     scan[:3999, :5].copy().tofile(tmp_path / "a.bin")
     for columns in (4, 2, 0, -5, 33):
         assert "columns" in refusal(tmp_path / "a.bin", columns=columns)
-
-
-def test_a_truncated_scan_of_nuscenes(scan, tmp_path):
     (tmp_path / "a.bin").write_bytes(scan[:, :5].tobytes()[:-12])
     assert "truncated" in refusal(tmp_path / "a.bin")
 

@@ -26,16 +26,12 @@ def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
     ],
 )
 def test_a_pcd_says_where_its_sensor_stood(tmp_path, line, place):
-    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\n{line}POINTS 1\nDATA ascii\n1 2 3\n"
+    """And its number of points by width and height alone."""
+    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\n{line}WIDTH 1\nHEIGHT 2\nDATA ascii\n1 2 3\n4 5 6\n"
     (tmp_path / "a.pcd").write_text(header)
-    found = read_cloud(tmp_path / "a.pcd").viewpoint
-    assert found is None if place is None else found.tolist() == place
-
-
-def test_a_pcd_may_give_width_and_height_alone(tmp_path):
-    header = "FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 1\nHEIGHT 2\nDATA ascii\n1 2 3\n4 5 6\n"
-    (tmp_path / "a.pcd").write_text(header)
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, [[1, 2, 3], [4, 5, 6]])
+    found = read_cloud(tmp_path / "a.pcd")
+    np.testing.assert_array_equal(found.points, [[1, 2, 3], [4, 5, 6]])
+    assert found.viewpoint is None if place is None else found.viewpoint.tolist() == place
 
 
 @pytest.mark.parametrize("words", ["1 2 3", "1 2 3 1 0 0 nan", "a b c d e f g"])
