@@ -68,8 +68,7 @@ def runs(options: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]
             own = [*options.settings, *settings, f"out={folder}", f"workers={options.workers}"]
             evaluate(compose_config("evaluate", own))
             lines = (Path(folder) / "records.jsonl").read_text().splitlines()
-            records = [record for record in map(json.loads, lines) if "pair" in record]
-            yield name, json.loads((Path(folder) / "tables.json").read_text()), records
+            yield name, json.loads((Path(folder) / "tables.json").read_text()), list(map(json.loads, lines))
 
 
 if __name__ == "__main__":  # workers import this file

@@ -19,9 +19,10 @@ import torch
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import write_text
 
 OUT = Path("outputs/benchmarks")
 COMMAND = "TABLE_COMMAND"  # environment variable with the command line of benchmarks/tables.sh
@@ -66,10 +67,11 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
     """Print rows as they come; the file holds all so far, so that a broken run loses none."""
     path = options.out or OUT / f"{name}.json"
     command = shlex.join(Path(word).name if Path(word).exists() else word for word in sys.argv[1:])
+    processor = "CPU" if device == "cpu" else torch.cuda.get_device_name(device)
     measured = {
         "commit": _commit(),
         "date": date.today().isoformat(),
-        "device": _device_name(device),
+        "device": f"{processor}, {parallel.cores()} cores",
         "versions": ", ".join(f"{d.name} {d.version}" for d in distributions() if d.name in PACKAGES),
         "command": os.environ.get(COMMAND) or f"python benchmarks/{Path(sys.argv[0]).name} {command}".strip(),
     }
@@ -80,8 +82,7 @@ def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: st
         columns = list(dict.fromkeys(key for each in kept for key in each if _text(each[key])))
         cells = [[_text(each.get(key)) for key in columns] for each in kept]
         result = {"measured": measured, "columns": columns, "rows": cells}
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        write_text(path, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     if not kept:
         raise InputError(f"{path}: not written, as there is nothing to measure; name clouds or pairs")
     print(path)
@@ -105,16 +106,6 @@ def load(path: Path | None, voxel: float, device: str) -> PointBatch:
     return PointBatch.from_clouds([points[voxel_downsample(points, voxel)]]).to(device)
 
 
-def wall_ms(function: Callable[[], object], device: str) -> float:
-    """Milliseconds from the call until the device has finished."""
-    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
-    wait()
-    start = perf_counter()
-    function()
-    wait()
-    return 1000 * (perf_counter() - start)
-
-
 def medians(
     functions: dict[str, Callable[[], object]], runs: int, device: str, launched: bool = False
 ) -> dict[str, float]:
@@ -122,14 +113,23 @@ def medians(
 
     If `launched`, times between events on a GPU, without the launches.
     """
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+
+    def wall_ms(function: Callable[[], object]) -> float:
+        wait()
+        start = perf_counter()
+        function()
+        wait()
+        return 1000 * (perf_counter() - start)
+
     for function in [*functions.values()] * (WARM_UP if device != "cpu" else 1):
         function()
     if device == "cpu" or not launched:
-        times = [[wall_ms(each, device) for each in functions.values()] for _ in range(runs)]
+        times = [[wall_ms(each) for each in functions.values()] for _ in range(runs)]
     else:
-        torch.cuda.synchronize()
+        wait()
         events = [[_events(each) for each in functions.values()] for _ in range(runs)]
-        torch.cuda.synchronize()
+        wait()
         times = [[start.elapsed_time(end) for start, end in row] for row in events]
     return dict(zip(functions, map(statistics.median, zip(*times, strict=True)), strict=True))
 
@@ -153,12 +153,6 @@ def _events(function: Callable[[], object]) -> tuple[torch.cuda.Event, torch.cud
     function()
     end.record()
     return start, end
-
-
-def _device_name(device: str) -> str:
-    name = "CPU" if device == "cpu" else torch.cuda.get_device_name(device)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
 
 
 def _commit() -> str | None:
