@@ -20,7 +20,7 @@ from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
 from pcreg.io.formats.meshes import read_obj, read_off, read_stl
 from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
-from pcreg.io.formats.ply import read_ply
+from pcreg.io.formats.ply import SCALARS, read_ply
 from pcreg.io.formats.text import read_text
 from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, refusing
@@ -186,15 +186,13 @@ def cloud_of(points: np.ndarray) -> Cloud:
 
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:
-    """Write points (N, 3), and colours (N, 3) or (3,) uint8 if given, as binary float64 .ply, atomically."""
-    painted = () if colors is None else ("red", "green", "blue")
-    rows = np.empty(len(points), [*((name, "<f8") for name in "xyz"), *((name, "u1") for name in painted)])
-    for values, names in ((points, "xyz"), (colors, painted)):
-        for column, name in enumerate(names):
-            rows[name] = values[..., column]
-    properties = "".join(
-        f"property {'uchar' if name in painted else 'double'} {name}\n" for name in rows.dtype.names
-    )
+    """Write points (N, 3), and colours (N, 3) uint8 if given, as binary float64 .ply, atomically."""
+    kinds, columns = dict.fromkeys("xyz", "double"), [*points.T]
+    if colors is not None:
+        kinds |= dict.fromkeys(("red", "green", "blue"), "uchar")
+        columns += [*colors.T]
+    rows = np.rec.fromarrays(columns, [(name, "<" + SCALARS[kind]) for name, kind in kinds.items()])
+    properties = "".join(f"property {kind} {name}\n" for name, kind in kinds.items())
     header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(rows)}\n{properties}end_header\n"
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(header.encode())
