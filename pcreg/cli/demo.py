@@ -24,8 +24,7 @@ UNIT = 1e-4  # metres, of its depths
 def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int:
     """Run the command line and return the exit status of the registration."""
     parser = shared.parser_of(program, __doc__)
-    where = "default: %(default)s"
-    parser.add_argument("--out", type=shared.folder, default="demo", metavar="DIR", help=where)
+    parser.add_argument("--out", type=shared.folder, default="demo", metavar="DIR", help="default: demo")
     shared.add_flags(parser)
     parser.set_defaults(json=False)
     return shared.run(parser.parse_args(arguments), _run)

@@ -120,7 +120,7 @@ def output(*, quiet: bool = False, verbose: bool = False, json: bool = False) ->
     """
     logger, shown = logging.getLogger("pcreg"), _Shown(logging.INFO)
     if not verbose:
-        shown.addFilter(_is_milestone)
+        shown.addFilter(lambda record: record.levelno > logging.INFO or record.name.startswith(MILESTONES))
     with ExitStack() as stack:
         stdout = sys.stdout
         if quiet:
@@ -140,7 +140,3 @@ class _Shown(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         print(record.getMessage(), file=sys.stderr)
-
-
-def _is_milestone(record: logging.LogRecord) -> bool:
-    return record.levelno > logging.INFO or record.name.startswith(MILESTONES)

@@ -110,10 +110,8 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     named = [name for name in options.scans if Path(name) not in maps]
     paths = files_of(named, known, left_out=is_of_map)
     written = [options.out / name for name in FILES]
-    if is_map(options.out):
-        shared.refuse_to_overwrite(paths, *written)
-    else:
-        shared.refuse_to_overwrite(filter(os.path.exists, written), *written)
+    read_or_of_others = paths if is_map(options.out) else filter(os.path.exists, written)
+    shared.refuse_to_overwrite(read_or_of_others, *written)
     _check_scans_there(options.out, paths)
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):

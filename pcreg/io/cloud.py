@@ -145,8 +145,7 @@ def files_of(
         matching = [name] if os.path.isfile(name) else [each for each in matches if not left_out(each)]
         if not matching:
             raise InputError(f"{name}: no such file, and no file matches; check the path")
-        for each in matching:
-            new.setdefault(os.path.abspath(each), each)
+        new = {os.path.abspath(each): each for each in matching} | new
     for path, each in sorted(new.items(), key=lambda item: natural(item[1])):
         found.setdefault(path, each)
     if len(found) < least:

@@ -12,9 +12,6 @@ def test_names_of_arrays_in_an_npz(tmp_path, key):
     extra = {} if key == "anything" else {"color": np.zeros((3, 3))}
     np.savez(tmp_path / "a.npz", **{key: POINTS}, **extra)
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.npz").points, POINTS)
-
-
-def test_an_npz_with_several_unknown_arrays_is_refused_by_their_names(tmp_path):
     np.savez(tmp_path / "a.npz", first=POINTS, second=POINTS)
     assert "'first', 'second'" in refusal(tmp_path / "a.npz")
 
