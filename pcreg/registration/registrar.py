@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
+from pcreg.geometry.se3 import inverse, mean_displacement, rigid_motion, rotation_error
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, as_cloud, check_seed, check_viewpoint
 from pcreg.registration.clouds.local_frame import between_local
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -147,16 +147,16 @@ class Registrar(Scales):
         Returns:
             The verdict. A correction of up to 1.5 voxels, on average over the source, counts as inaccuracy:
                 then `T_target_source` is the refined transform, the confidence is in that one, and a note
-                states the correction. Beyond, the given transform is rejected; if the clouds fit with the
-                refined one, that is the `alternative`, and `evidence` is about it.
+                states the correction. Beyond, the given transform is rejected. If the clouds fit with the
+                refined one, that is the `alternative`, and `evidence` is about it; with the inverse, a note.
 
         Raises:
             InputError: For clouds that cannot be used and for a matrix that is not rigid.
         """
         check_seed(seed)
-        T = rigid_motion(T_target_source, "T_target_source")
+        given = rigid_motion(T_target_source, "T_target_source")
         a, b = self._both_prepared(source, target)
-        T = between_local(T, a.frame, b.frame)
+        T, opposite = (between_local(each, a.frame, b.frame) for each in (given, inverse(given)))
         scales = self.scales(a, b)
         first = next(scales)
         with parallel.one_for_blas():
@@ -167,6 +167,11 @@ class Registrar(Scales):
                 lambda scale, *clouds: scale.verify(*clouds, T, first.match_distance),
                 seed=seed,
             )
+            if not found.registered and found.alternative is None:
+                described = a.at(first.descriptor), b.at(first.descriptor)
+                if first.verify(*described, opposite, first.match_distance).registered:
+                    note = "the inverse of the given transform fits: give that, or exchange source and target"
+                    found = replace(found, notes=(*found.notes, note))
         if found.registered:
             metres = mean_displacement(a.points, T, found.T_target_source)
             degrees = rotation_error(found.T_target_source, T)

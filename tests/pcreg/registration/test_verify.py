@@ -51,6 +51,13 @@ def test_a_motion_that_fits_nowhere_is_refused(registrar, pair, T):
     assert found.confidence < 0.3
     assert "inliers of" in found.reason
     assert found.alternative is None
+    assert not any("inverse" in note for note in found.notes)
+
+
+def test_the_inverse_of_the_right_motion_is_refused_and_named(room, registrar, pair):
+    found = registrar.verify(*pair, inverse(room.T_target_source))
+    assert not found.registered
+    assert any("the inverse of the given transform fits" in note for note in found.notes)
 
 
 def test_other_rooms_are_not_verified(registrar, room, pair):
