@@ -51,10 +51,8 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     # Multiples of two steps, such as whole metres, are a grid of their own and no rounding
     is_coarse = step > MAX_STEP * size > 0 and (cloud.points[:, axis] % (2 * step)).any()
     if is_coarse and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
-        doubt = "store 64-bit numbers, or subtract an offset first"
-        notes.append(
-            f"coordinates are rounded to {step:g} m, as 32-bit numbers far from the origin are: {doubt}"
-        )
+        doubt = "as 32-bit numbers far from the origin are: store 64-bit numbers, or subtract an offset first"
+        notes.append(f"coordinates are rounded to {step:g} m, {doubt}")
     return replace(cloud, notes=(*cloud.notes, *notes)) if notes else cloud
 
 

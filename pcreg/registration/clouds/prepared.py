@@ -25,6 +25,7 @@ from pcreg.registration.clouds.preprocess import (
 from pcreg.runtime import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps its points in the local frame, in 120 MB
+MAX_VIEWPOINT_EXTENTS = 20.0  # between a cloud and its sensor; an object on a table has five
 KEPT_ON_GPU = 4  # clouds, the latest, whose points stay on the GPU
 
 _large = RLock()  # larger clouds have their points in memory one at a time
@@ -104,8 +105,14 @@ class PreparedCloud:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on finite rows that were left out, and why."""
-        return self.cloud.notes
+        """Sentences on finite rows that were left out, and on a stated viewpoint far from the points."""
+        if self.stated is None or self.stated.ndim == 2:
+            return self.cloud.notes
+        (low, high), place = self.cloud.box, self.stated
+        far, size = np.linalg.norm(place - place.clip(low, high)), np.linalg.norm(high - low)
+        doubt = "state it in the frame of the cloud, or leave it out"
+        note = f"the sensor is {far:,.0f} m away, and the points are {size:,.3g} m across: {doubt}"
+        return (*self.cloud.notes, note) if far > MAX_VIEWPOINT_EXTENTS * size else self.cloud.notes
 
     @cached_property
     def sample(self) -> Sample:

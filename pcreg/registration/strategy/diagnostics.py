@@ -71,12 +71,9 @@ def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
     unknown = [
         side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
     ]
-    if not unknown:
-        return []
-    return [
-        f"the sensor position of the {' and the '.join(unknown)} was estimated; if it is the origin, as in "
-        "raw scans, add --viewpoint sensor, else --viewpoint X,Y,Z"
-    ]
+    remedy = "if it is the origin, as in raw scans, add --viewpoint sensor, else --viewpoint X,Y,Z"
+    sides = " and the ".join(unknown)
+    return [f"the sensor position of the {sides} was estimated; {remedy}"] if unknown else []
 
 
 def notes_if_registered(

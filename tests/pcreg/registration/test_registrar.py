@@ -211,6 +211,9 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
     assert found.viewpoints[1] is None
     at_origin = registrar.prepare(path, units="mm", viewpoint="sensor")
     assert not registrar.register(at_origin, room.target).viewpoints[0].any()
+    assert at_origin.notes == ()
+    (note,) = registrar.prepare(room.source + 1000, viewpoint="sensor").notes  # as georeferenced
+    assert note.startswith("the sensor is 1,7")
 
 
 @pytest.mark.parametrize(
