@@ -157,7 +157,7 @@ def _too_few(points: Array, left: int, voxel: float) -> str:
     if len(points) < MIN_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
-        return f"{found}: they lie on a line, without shape; if x and y are degrees, project them to metres"
+        return f"{found}: they lie on a line; project degrees to metres, or name x, y, z behind other columns"
     return f"{found}, {MIN_POINTS} are needed; check its unit, or try a voxel of {extent / 100:.2g} m"
 
 

@@ -20,7 +20,7 @@ def test_isolated_points_are_told_from_surfaces():
 
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
-    with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
+    with pytest.raises(InputError, match=r"wire\.ply.* on a line.*name x, y, z"):
         downsample(line, 0.001, "wire.ply")
 
 
