@@ -236,9 +236,8 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
     if value is None and default is None:
         return None
     try:
-        typed = pydantic.TypeAdapter(
-            hint, config=pydantic.ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
-        ).validate_python(value)
+        config = pydantic.ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
+        typed = pydantic.TypeAdapter(hint, config=config).validate_python(value)
     except pydantic.PydanticUserError:
         return value
     except pydantic.ValidationError as error:
