@@ -263,7 +263,7 @@ def setting_help(name: str, overrides: list[str], own: Path | None = None) -> st
             for key, comment in comments(path).items():
                 words[f"{section or group}{f'.{key}' if key else ''}"] = comment
     words |= comments(CONFIGS / f"{name}.yaml")
-    lines = ["Groups of settings and their choices:"]
+    lines = ["Groups of settings and their choices; below them, ??? stands for a value that has to be given:"]
     defaults = [each for each in OmegaConf.load(CONFIGS / f"{name}.yaml").defaults if each != "_self_"]
     for group in sorted({place.partition("@")[0] for each in defaults for place in each}):
         lines.append(f"  {group}: {', '.join(sorted(_choices(group, own)))}")

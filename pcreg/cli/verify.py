@@ -16,8 +16,8 @@ of 4 numbers or the upper 3 of them, as `pcreg register` prints it; or a result.
 identity says that the clouds are aligned.
 
 The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
-the source, the given transform is rejected, and the better one is printed. No other
-transform is searched for, so that a scene that repeats itself goes unnoticed.
+the source, the given transform is rejected; the refined one is printed if it fits, and a note says so if the
+inverse of the given one fits. No other transform is searched for: a scene that repeats itself goes unnoticed.
 
 Exit status: 0 registered, the transform is right; 1 not registered; 2 bad input or no place to write; 70 a
 fault of the program. Clouds, and what --out DIR holds, are as `pcreg register --help` says.
