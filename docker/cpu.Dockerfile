@@ -6,7 +6,7 @@ COPY . /tmp/pcreg
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libegl1 libgl1 libgomp1 libidn2-0 libudev1 libusb-1.0-0 libx11-6 \
     && rm -rf /var/lib/apt/lists/* \
-    && pip install --no-cache-dir "/tmp/pcreg[map,fpfh,las,e57]" \
+    && pip install --no-cache-dir "/tmp/pcreg[fpfh,las,e57]" \
     && rm -rf /tmp/pcreg
 WORKDIR /data
 ENTRYPOINT ["pcreg"]
