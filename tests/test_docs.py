@@ -92,7 +92,7 @@ def test_settings_in_the_text_are_keys(page):
     for name in ("train", "evaluate"):
         known |= set(flat(OmegaConf.load(CONFIGS / f"{name}.yaml")))
     sections = {key.split(".")[0] for key in known if "." in key}
-    for code in re.findall(r"`([^`]+)`", page.read_text()):
+    for code in re.findall(r"`([^`]+)`", re.sub("(?s)```.*?```", "", page.read_text())):
         for key in re.findall(r"(?<![\w./])([a-z]+\.[a-z_\d]+)(?![\w/(])", code):
             assert key.split(".")[0] not in sections or key in known, key
 
