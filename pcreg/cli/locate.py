@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
-from pcreg.mapping.map import COLORED, VIEWED, folder_of, is_of_map
+from pcreg.mapping.map import COLORED, VIEWED, folder_of, is_of_run
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
@@ -58,7 +58,7 @@ def map_file(path: Path) -> Path:
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     registrar, path = shared.registrar_of(options), map_file(options.map)
-    matching = files_of(options.scans, least=1, left_out=is_of_map)
+    matching = files_of(options.scans, least=1, left_out=is_of_run)
     scans = [scan for scan in matching if os.path.realpath(scan) != os.path.realpath(path)] or matching
     of_scans, of_map = shared.for_both(options, "units", "m")
     if path != options.map:

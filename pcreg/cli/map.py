@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
-from pcreg.mapping.map import FILES, GRAPH, Map, is_map, is_of_map
+from pcreg.mapping.map import GRAPH, Map, files_in, is_map, is_of_run
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import locked
@@ -108,10 +108,9 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
         _check_frame(folder, scans := scans_of(folder))
         known += scans
     named = [name for name in options.scans if Path(name) not in maps]
-    paths = files_of(named, known, left_out=is_of_map)
-    written = [options.out / name for name in FILES]
-    read_or_of_others = paths if is_map(options.out) else filter(os.path.exists, written)
-    shared.refuse_to_overwrite(read_or_of_others, *written)
+    paths = files_of(named, known, left_out=is_of_run)
+    written, of_others = files_in(options.out)
+    shared.refuse_to_overwrite([*paths, *of_others], *written)
     _check_scans_there(options.out, paths)
     registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):

@@ -103,11 +103,11 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     """Register the pairs of --batch; whether all are registered."""
-    from pcreg.mapping.map import is_of_map
+    from pcreg.mapping.map import is_of_run
     from pcreg.registration import batch
 
-    shared.refuse_to_overwrite(options.batch, options.out / "table.csv")
-    pairs, registrar = batch.pairs_of(*options.batch, left_out=is_of_map), shared.registrar_of(options)
+    shared.refuse_to_overwrite(options.batch, options.out / batch.TABLE)
+    pairs, registrar = batch.pairs_of(*options.batch, left_out=is_of_run), shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         records = batch.run(
             registrar,
@@ -126,5 +126,5 @@ def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     done = sum(record["registered"] for record in records)
     if errors := [record["error"] for record in records if record["error"]]:
         print(f"{len(errors)} cannot be tried; the first: {errors[0]}")
-    print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")
+    print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / batch.TABLE}")
     return done == len(records)

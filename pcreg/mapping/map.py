@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,15 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import transform
+from pcreg.registration.batch import DESCRIPTIONS, PAIRS, TABLE
 from pcreg.registration.clouds.inputs import Points, points_of
 from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
-GRAPH, PAIRS = "graph.json", "pairs.jsonl"
+GRAPH = "graph.json"
+_FURTHER = r"map_\d+"  # name of the folder of a map that is not the first
+_DESCRIBED = rf"\b{DESCRIPTIONS}/(keypoints\.bin|\w+/[0-9a-f]{{24}}\.npz)$"
 FILES = "poses.txt", "poses_kitti.txt", COLORED, VIEWED, "overview.png", "viewer.html"  # of each map
 
 
@@ -178,11 +182,26 @@ def is_map(folder: Path) -> bool:
     return os.path.isfile(folder / GRAPH)  # Path.is_file raises where one may not search
 
 
-def is_of_map(path: str | Path) -> bool:
-    """True for a file that was written with a map, which is no scan."""
-    return Path(path).name in (*FILES, GRAPH, PAIRS) and is_map(Path(path).parent)
+def is_of_run(path: str | Path) -> bool:
+    """True for a file that a map or a batch wrote, also one that was stopped, and which is no scan."""
+    name, folder = Path(path).name, Path(path).parent
+    if name == PAIRS or re.search(_DESCRIBED, Path(path).as_posix()):
+        return True
+    if re.fullmatch(_FURTHER, folder.name) and not is_map(folder):
+        folder = folder.parent
+    return (name in (*FILES, GRAPH) and is_map(folder)) or (name == TABLE and os.path.isfile(folder / PAIRS))
 
 
 def folder_of(folder: Path, number: int) -> Path:
     """The folder of the files of a map."""
     return folder if number == 1 else folder / f"map_{number}"
+
+
+def files_in(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The files that maps may have in a folder and in map_2, ... of it, and those there of something else."""
+    further = [each for each in folder.glob("map_*") if re.fullmatch(_FURTHER, each.name)]
+    others = [each for each in further if is_map(each)] if is_map(folder) else [folder, *further]
+    written, of_others = (
+        [place / name for place in places for name in FILES] for places in ([folder, *further], others)
+    )
+    return written, [file for file in of_others if os.path.exists(file)]

@@ -23,9 +23,9 @@ from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import dot
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
-from pcreg.mapping.map import PAIRS, Map
+from pcreg.mapping.map import Map
 from pcreg.mapping.submap import Scan
-from pcreg.registration.batch import OTHER_RUN, Work, examined_files, settings_of
+from pcreg.registration.batch import DESCRIPTIONS, OTHER_RUN, PAIRS, Work, examined_files, settings_of
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, check_viewpoint, points_of
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior, Up
@@ -171,7 +171,7 @@ def run(
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files)
-        work = Work(registrar, found, folder / "descriptions", seed, prior, diagnose=False)
+        work = Work(registrar, found, folder / DESCRIPTIONS, seed, prior, diagnose=False)
         voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel)
         if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):

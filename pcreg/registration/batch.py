@@ -34,6 +34,8 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
+# In the folder of a run: records, table of a batch, folder of what is kept of each cloud
+PAIRS, TABLE, DESCRIPTIONS = "pairs.jsonl", "table.csv", "descriptions"
 OTHER_RUN = "name another folder (--out, or folder=)"
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
@@ -111,7 +113,7 @@ def run(
     """
     option = check_viewpoint(viewpoint)
     settings = settings_of(registrar, unit, option, columns, prior, seed)
-    records = Records(folder / "pairs.jsonl", settings, OTHER_RUN)
+    records = Records(folder / PAIRS, settings, OTHER_RUN)
     todo = [
         pair
         for pair in dict.fromkeys(pairs)
@@ -123,14 +125,14 @@ def run(
             paths = dict.fromkeys(chain.from_iterable(todo))
             files = [CloudFile(path, unit, columns, option) for path in paths]
             files = examined_files(executor, registrar, files, needed=not records.by_pair)
-            work = Work(registrar, files, folder / "descriptions", seed, prior)
+            work = Work(registrar, files, folder / DESCRIPTIONS, seed, prior)
             describe_first(executor, work, todo)
             registered = map_unordered(executor, Work.register, (work,), todo)
             for pair, record in progress(registered, "register", len(todo)):
                 records.add(record | {"pair": name_of(pair), "stamp": work.stamp(pair)})
     records.order([name_of(pair) for pair in pairs])
     chosen = [records.by_pair[name_of(pair)] | {"source": pair[0], "target": pair[1]} for pair in pairs]
-    _write_table(folder / "table.csv", chosen)
+    _write_table(folder / TABLE, chosen)
     return chosen
 
 

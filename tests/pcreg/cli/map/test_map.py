@@ -43,20 +43,34 @@ def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
     assert "holds the map of other scans" in capsys.readouterr().err
 
 
-def test_a_map_among_its_scans_is_continued(scans, capsys):
-    command = [str(scans / "*"), "--out", str(scans), "--no-picture", *FAST]
-    assert [main(command), main(command)] == [0, 0]
-    assert "map.ply" not in capsys.readouterr().out.partition("written")[0]
-    assert len(json.loads((scans / "graph.json").read_text())["scans"]) == 2
-    assert register(["--batch", str(scans / "*"), "--out", str(scans / "pairs"), *FAST]) == 0
-    assert "1 of 1 pairs registered" in capsys.readouterr().out
+def test_a_map_and_a_batch_among_their_scans_are_continued(scans, capsys):
+    """They take nothing for a scan that they wrote, be it of a further map or of a run that was stopped."""
+    for name, points in zip("cd", (stored_room(2).target[::2], stored_room(2).target[1::2]), strict=True):
+        write_ply(scans / f"{name}.ply", points)
+    command = [str(scans / "**" / "*"), "--out", str(scans), "--no-picture", *FAST]
+    assert [main(command), main(command)] == [1, 1]
+    assert "map_2/map.ply" not in capsys.readouterr().out.partition("written")[0]
+    graph = (scans / "graph.json").read_text()
+    assert [scan["map"] for scan in json.loads(graph)["scans"]] == [1, 1, 2, 2]
+    batch = ["--batch", str(scans / "**" / "*"), "--out", str(scans / "pairs"), *FAST]
+    assert [register(batch), register(batch)] == [1, 1]
+    assert capsys.readouterr().out.count("2 of 3 pairs registered") == 2
 
 
-def test_a_map_overwrites_no_poses_of_others(scans, capsys):
+def test_a_map_overwrites_nothing_of_others(scans, capsys):
     (scans / "poses.txt").write_text("0 0 0 0 0 0 0 1\n")
-    assert main([str(scans / "*.ply"), "--out", str(scans), *FAST]) == 2
+    command = [str(scans / "*.ply"), "--out", str(scans), *FAST]
+    assert main(command) == 2
     assert "poses.txt: would be overwritten; name another folder" in capsys.readouterr().err
     assert len(list(scans.iterdir())) == 3
+    (scans / "map_2").mkdir()
+    (scans / "poses.txt").rename(scans / "map_2" / "poses.txt")
+    assert main(command) == 2
+    assert "map_2/poses.txt: would be overwritten; name another folder" in capsys.readouterr().err
+    (scans / "graph.json").write_text("{}")
+    (scans / "map_2" / "graph.json").write_text("{}")  # a map of its own
+    assert main(command) == 2
+    assert "map_2/poses.txt: would be overwritten; name another folder" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
