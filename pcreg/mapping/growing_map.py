@@ -1,8 +1,11 @@
 """A map while it grows: scans, records of pairs, and the pose graph."""
 
+import json
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,9 +31,12 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import KeypointFile, screen
 from pcreg.registration.result import Registration
+from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered
+
+log = logging.getLogger(__name__)
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or half of the scans
 MIN_ROUND = 0.02  # pairs per scan in a round: fewer are not worth solving all poses again
@@ -119,18 +125,39 @@ class GrowingMap:
     def register(self, after_round: Callable[[], object]) -> None:
         """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
+        sums = [each.checksum(self.work.prior) for each in keypoints]
+        self._note_copies(sums)
         stored = KeypointFile(keypoints, self.work.folder / "keypoints.bin")
-        self._compare(stored, candidates(keypoints))
+        self._compare(stored, sums, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
-            self._compare(stored, partners_of_partners(len(keypoints), self.inliers))
+            self._compare(stored, sums, partners_of_partners(len(keypoints), self.inliers))
         for _ in progress(self._rounds(after_round), "register", self._pairs_left()):
             pass
 
-    def _compare(self, keypoints: KeypointFile, pairs: Sequence[ScanPair]) -> None:
-        """Screen pairs of scans."""
-        screened = map_unordered(self.executor, _screen, (keypoints, self.work.prior), pairs)
-        for pair, count in progress(screened, "screen", len(pairs)):
-            self.inliers[pair] = self.inliers[pair[::-1]] = count
+    def _note_copies(self, sums: Sequence[str]) -> None:
+        """Log a note if two scans have the same points."""
+        row_of = dict(zip(reversed(sums), reversed(range(len(sums))), strict=True))  # the first of its copies
+        if copies := [row for row, checksum in enumerate(sums) if row_of[checksum] != row]:
+            more = f", and {len(copies) - 1} further copies" if copies[1:] else ""
+            first = self.paths[row_of[sums[copies[0]]]]
+            log.warning("%s: holds the same points as %s%s", self.paths[copies[0]], first, more)
+
+    def _compare(self, keypoints: KeypointFile, sums: Sequence[str], pairs: Sequence[ScanPair]) -> None:
+        """Screen pairs of scans; counts are kept by the checksums of both, and not computed again."""
+        path, kept = self.work.folder / "screened.json", {}
+        with suppress(OSError, ValueError, TypeError):
+            kept = dict(json.loads(path.read_text()))
+        name_of_pair = {pair: f"{sums[pair[0]]} {sums[pair[1]]}" for pair in pairs}
+        todo = [pair for pair, name in name_of_pair.items() if name not in kept]
+        screened = map_unordered(self.executor, _screen, (keypoints, self.work.prior), todo)
+        try:
+            for pair, count in progress(screened, "screen", len(todo)):
+                kept[name_of_pair[pair]] = count
+        finally:
+            if todo:
+                write_text(path, json.dumps(kept))
+        for pair, name in name_of_pair.items():
+            self.inliers[pair] = self.inliers[pair[::-1]] = kept[name]
 
     def _rounds(self, after_round: Callable[[], object]) -> Iterator[ScanPair]:
         """Register pairs in rounds; each pair as it is done."""

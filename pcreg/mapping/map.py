@@ -20,7 +20,7 @@ from pcreg.runtime.files import replacing, write_text
 COLORED, VIEWED = "map.ply", "map.npz"
 GRAPH = "graph.json"
 _FURTHER = r"map_\d+"  # name of the folder of a map that is not the first
-_DESCRIBED = rf"\b{DESCRIPTIONS}/(keypoints\.bin|\w+/[0-9a-f]{{24}}\.npz)$"
+_DESCRIBED = rf"\b{DESCRIPTIONS}/(keypoints\.bin|screened\.json|\w+/[0-9a-f]{{24}}\.npz)$"
 FILES = "poses.txt", "poses_kitti.txt", COLORED, VIEWED, "overview.png", "viewer.html"  # of each map
 
 

@@ -5,6 +5,7 @@ the consistency of the matches (pcreg.registration.matching.spatial_consistency)
 registration, and ranks pairs; it decides nothing.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pcreg.registration.matching.nearest import evenly
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import REGISTERING, code_fingerprint
 
 MAX_QUERIES = 1_000
 MAX_KEYPOINTS = 5_000
@@ -40,6 +42,14 @@ class Keypoints:
         rows = evenly(len(cloud.points), MAX_KEYPOINTS)
         some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
         return Keypoints(*some, voxel)
+
+    def checksum(self, prior: Prior) -> str:
+        """A checksum over all that the screening of this scan with another depends on."""
+        depends = repr((self.voxel, prior.to_dict(), code_fingerprint(*REGISTERING)))
+        digest = hashlib.sha256(depends.encode())
+        for rows in (self.points, self.features):
+            digest.update(np.ascontiguousarray(rows))
+        return digest.hexdigest()[:24]
 
 
 class KeypointFile:

@@ -74,12 +74,15 @@ def test_a_map_overwrites_nothing_of_others(scans, capsys):
 
 
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
-    names = [*map(str, scans.glob("*.ply")), str(tmp_path / "x.ply")]
+    """Of two files with the same points there is a note."""
+    (tmp_path / "y.ply").write_bytes((scans / "a.ply").read_bytes())
+    names = [str(scans / "*"), str(tmp_path / "*.ply")]
     out = tmp_path / "out"
     assert main([*names, "--out", str(out), "--json", "--no-picture", *FAST]) == 1
     captured = capsys.readouterr()
     graph = json.loads(captured.out)
     assert graph == json.loads((out / "graph.json").read_text())
+    assert f"y.ply: holds the same points as {scans / 'a.ply'}\n" in captured.err
     assert "x.ply" in graph["scans"][2]["error"]
     assert graph["scans"][2]["map"] is None
     assert not (out / "overview.png").exists()
