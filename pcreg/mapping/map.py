@@ -14,10 +14,9 @@ from scipy.spatial.transform import Rotation
 from pcreg.geometry.se3 import transform
 from pcreg.registration.batch import DESCRIPTIONS, PAIRS, TABLE
 from pcreg.registration.clouds.inputs import Points, points_of
+from pcreg.registration.strategy.prepared_map import COLORED, VIEWED
 from pcreg.runtime.files import replacing, write_text
 
-# Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
-COLORED, VIEWED = "map.ply", "map.npz"
 GRAPH = "graph.json"
 _FURTHER = r"map_\d+"  # name of the folder of a map that is not the first
 _DESCRIBED = rf"\b{DESCRIPTIONS}/(keypoints\.bin|screened\.json|\w+/[0-9a-f]{{24}}\.npz)$"

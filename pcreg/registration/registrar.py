@@ -5,6 +5,7 @@ clouds = [registrar.prepare(points) for points in scans]
 result = registrar.register(clouds[0], clouds[1])
 """
 
+import os
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -22,7 +23,7 @@ from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.localization import locate
-from pcreg.registration.strategy.prepared_map import PreparedMap
+from pcreg.registration.strategy.prepared_map import PreparedMap, map_file
 from pcreg.registration.strategy.scales import Scales
 from pcreg.registration.strategy.similarity import register_similarity
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -62,7 +63,8 @@ class Registrar(Scales):
             units: Of the coordinates: m, cm, mm, ft or in.
             columns: float32 numbers in a row of a .bin file; by default estimated from its content.
             viewpoint: Position of the sensor, as in `pcreg.register`, of this cloud.
-            is_map: A target many times larger than its sources, which are found in regions of it.
+            is_map: A target many times larger than its sources, which are found in regions of it: a cloud, or
+                a folder of `pcreg map`, in metres, of whose maps the largest is taken.
 
         Returns:
             The prepared cloud or map, which computes and keeps what registrations need of it.
@@ -71,6 +73,9 @@ class Registrar(Scales):
             InputError: For a cloud or an option that cannot be used.
         """
         option = check_viewpoint(viewpoint)
+        if is_map and isinstance(cloud, str | Path):
+            units = "m" if os.path.isdir(os.path.expanduser(cloud)) else units
+            cloud = map_file(cloud)
         name = str(cloud) if isinstance(cloud, str | Path) else name
         _ = self._compilation  # before the cloud is read: kernels are compiled meanwhile
         read = as_cloud(cloud, name or "cloud", units, columns)

@@ -15,8 +15,9 @@ from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import write_ply
-from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
+from pcreg.mapping.map import Map, folder_of
 from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.strategy.prepared_map import COLORED, VIEWED
 from pcreg.runtime.files import replacing
 from pcreg.viz.files import packed, write_page
 from pcreg.viz.overview import as_image, byte, font, upright

@@ -4,7 +4,9 @@ To the registration a region is a cloud like another: it fills about as many cel
 where a sensor stood is estimated from the region unless the map states it for each point.
 """
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -18,12 +20,25 @@ from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import cached_property, parallel
 from pcreg.runtime.errors import InputError, attempted
 
+# Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
+COLORED, VIEWED = "map.ply", "map.npz"
 STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
 RADIUS_VOXELS = 100.0  # of a region: a scan of 15,000 cells fits in, and scans of one sensor share them
 SPACING = 0.75  # radii between two regions, at least
 MIN_FILLED = 0.1  # of the points of the fullest region, from which on one is worth describing
 SCREENED = 12  # regions, those most like the scan as a whole
 PROPOSED = 3  # of those, by the matches that agree
+
+
+def map_file(path: str | Path) -> Path:
+    """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
+    path = Path(os.path.expanduser(path))
+    if not os.path.isdir(path):  # Path.is_dir raises where one may not search
+        return path
+    for name in (VIEWED, COLORED):
+        if os.path.isfile(path / name):
+            return path / name
+    raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
 
 
 @dataclass(frozen=True)
