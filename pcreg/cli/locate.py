@@ -4,17 +4,22 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any, TextIO
 
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
-from pcreg.mapping.map import COLORED, VIEWED, folder_of, is_of_run
+from pcreg.mapping.map import folder_of, is_of_run
+from pcreg.registration.batch import OTHER_RUN, settings_of
+from pcreg.registration.clouds.stored import state_of
+from pcreg.registration.matching.prior import ANY
+from pcreg.registration.strategy.prepared_map import map_file
 from pcreg.runtime.errors import InputError, attempted
-from pcreg.runtime.files import write_text
+from pcreg.runtime.files import locked, write_text
 from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
 
 DESCRIPTION = """\
@@ -27,8 +32,9 @@ each point, as map.npz in a folder does.
 
 Prints a line per scan, scan_2 before scan_10, and writes the same as a list into located.json in --out DIR.
 Each has `scan`, and the transform and verdict as in result.json of `pcreg register`; T_target_source moves
-the scan into the map. A scan that cannot be used has `scan` and `error`. Exit status: 0 all scans are found;
-1 some are not; 2 bad input or no place to write; 70 a fault of the program.
+the scan into the map. A scan that cannot be used has `scan` and `error`. A run that was stopped continues,
+from unfinished.jsonl. Exit status: 0 all scans are found; 1 some are not; 2 bad input or no place to write;
+70 a fault of the program.
 """
 
 
@@ -45,52 +51,65 @@ def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> i
     return shared.run(parser.parse_args(arguments), _run)
 
 
-def map_file(path: Path) -> Path:
-    """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
-    if not os.path.isdir(path):  # Path.is_dir raises where one may not search
-        return path
-    for name in (VIEWED, COLORED):
-        if os.path.isfile(path / name):
-            return path / name
-    raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
-
-
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     registrar, path = shared.registrar_of(options), map_file(options.map)
     matching = files_of(options.scans, least=1, left_out=is_of_run)
     scans = [scan for scan in matching if os.path.realpath(scan) != os.path.realpath(path)] or matching
-    of_scans, of_map = shared.for_both(options, "units", "m")
-    if path != options.map:
-        of_map = "m"  # of what `pcreg map` wrote
-        if os.path.isdir(folder_of(options.map, 2)):
-            print(f"note: {options.map} holds several maps; the largest is searched, and not map_2")
-    target = registrar.prepare(path, units=of_map, columns=options.columns, is_map=True)
-    settings = {"units": of_scans, "columns": options.columns, "viewpoint": options.viewpoint}
-    found, work = {}, (registrar, target, settings, options.seed)
-    for path, record in progress(_records(work, scans), "locate", len(scans)):
-        found[path] = {"scan": path, **record}
-        if options.json:
-            print(json.dumps(found[path]), file=stdout, flush=True)
-    located = [found[path] for path in scans]
-    if all("error" in record for record in located):
-        raise InputError(located[0]["error"])
-    if notes := [note for record in located for note in record.get("notes", ())]:
-        print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
-    count = sum(record.get("registered", False) for record in located)
-    print(f"{count} of {len(located)} scans found\n")
-    headers = ["scan", "verdict", "x", "y", "z", "reason"]
-    print(tabulate([_line(record) for record in located], headers, disable_numparse=True))
-    write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
+    unit, unit_of_map = shared.for_both(options, "units", "m")
+    if path != options.map and os.path.isdir(folder_of(options.map, 2)):
+        print(f"note: {options.map} holds several maps; the largest is searched, and not map_2")
+    target = registrar.prepare(options.map, units=unit_of_map, columns=options.columns, is_map=True)
+    run = settings_of(registrar, unit, options.viewpoint, options.columns, ANY, options.seed)
+    run["map"] = [os.path.abspath(path), *state_of(str(path)), unit_of_map]
+    settings = {"units": unit, "columns": options.columns, "viewpoint": options.viewpoint}
+    several = len(scans) > 1  # one alone needs no folder for itself
+    with locked(options.out, "name another folder with --out") if several else nullcontext():
+        records = Records(options.out / "unfinished.jsonl", run, OTHER_RUN) if several else None
+        located = []
+        for record in _in_order(records, scans, (registrar, target, settings, options.seed)):
+            located.append(record)
+            if options.json:
+                print(json.dumps(record), file=stdout, flush=True)
+        if all("error" in record for record in located):
+            raise InputError(located[0]["error"])
+        _print(located)
+        write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
+        if records:
+            records.path.unlink(missing_ok=True)
     print(f"written: {options.out / 'located.json'}")
     return all(record.get("registered") for record in located)
 
 
+def _in_order(records: Records | None, scans: list[str], work: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    """The record of each scan, in their order; those of usable scans are kept for a run after a stop."""
+    states, found = {scan: [*state_of(scan)] for scan in scans}, {}
+    for scan in scans if records else ():
+        kept = records.by_pair.get(os.path.abspath(scan))
+        if kept and kept["stamp"] == states[scan]:
+            found[scan] = kept["found"]
+    todo = [scan for scan in scans if scan not in found]
+    done = progress(_records(work, todo), "locate", len(todo))
+    for scan in scans:
+        while scan not in found:
+            other, record = next(done)
+            found[other] = record
+            if records and "error" not in record:
+                records.add({"pair": os.path.abspath(other), "stamp": states[other], "found": record})
+        yield {"scan": scan, **found[scan]}
+    for _ in done:  # the bar and the workers end
+        pass
+
+
 def _records(work: tuple[Any, ...], paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Path and record of each scan, in any order; workers get the map with the regions of the first scan."""
-    first, *others = paths
-    yield first, _record(*work, first)
-    on_cpu = work[0].device == "cpu"
+    left = iter(paths)
+    for path in left:
+        record = _record(*work, path)
+        yield path, record
+        if "error" not in record:
+            break
+    others, on_cpu = list(left), work[0].device == "cpu"
     with executor_of(None if on_cpu and len(others) > 1 else 0) as executor:
         yield from map_unordered(executor, _record, work, others)
 
@@ -101,6 +120,16 @@ def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, pa
         lambda: registrar.register(registrar.prepare(path, **settings), target, seed=seed)
     )
     return found.to_dict() | {"seconds": found.seconds} if found else {"error": error}
+
+
+def _print(located: list[dict[str, Any]]) -> None:
+    """Print the notes, the number of scans found, and a line per scan."""
+    if notes := [note for record in located for note in record.get("notes", ())]:
+        print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
+    count = sum(record.get("registered", False) for record in located)
+    print(f"{count} of {len(located)} scans found\n")
+    headers = ["scan", "verdict", "x", "y", "z", "reason"]
+    print(tabulate([_line(record) for record in located], headers, disable_numparse=True))
 
 
 def _line(record: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from pcreg.cli import locate
 from pcreg.cli.locate import main
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
@@ -69,12 +70,32 @@ def test_workers_find_scans_in_natural_order_and_one_that_is_not_found_is_status
     named = [str(tmp_path / "*.ply"), str(files / "*.ply"), str(files / "map" / "map.ply")]
     assert main([*named, *VOXEL, "--out", str(tmp_path / "out"), "--json"]) == 1
     found = json.loads((tmp_path / "out" / "located.json").read_text())
-    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]  # as they are done
-    assert len(printed) == 4
-    assert all(each in printed for each in found)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found
     assert [each["scan"] for each in found] == scans
     assert [each.get("registered") for each in found] == [False, True, None, True]
     assert "empty.ply: the file is empty" in found[2]["error"]
+
+
+def test_a_run_that_was_stopped_continues(files, tmp_path, monkeypatch, capsys):
+    done = []
+
+    def until_stopped(*work, path):
+        done.append(path)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        return {"registered": False, "number": len(done), "reason": ""} | {
+            "T_target_source": np.eye(4).tolist()
+        }
+
+    monkeypatch.setattr(locate, "_record", lambda *work: until_stopped(path=work[-1]))
+    command = [str(files / "*.ply"), str(files / "map"), *VOXEL, "--out", str(tmp_path)]
+    assert main(command) == 130
+    assert main([*command, "--seed", "1"]) == 2
+    assert "holds another run (seed is 0 there and 1 here)" in capsys.readouterr().err
+    assert main(command) == 1
+    assert [path[-9:] for path in done] == ["other.ply", "/scan.ply", "/scan.ply"]
+    assert [each["number"] for each in json.loads((tmp_path / "located.json").read_text())] == [1, 3]
+    assert [path.name for path in tmp_path.iterdir()] == ["located.json"]
 
 
 @pytest.mark.parametrize(
