@@ -16,7 +16,7 @@ from pcreg.registration.batch import OTHER_RUN, settings_of
 from pcreg.registration.clouds.stored import state_of
 from pcreg.registration.matching.prior import ANY
 from pcreg.registration.strategy.prepared_map import map_file
-from pcreg.runtime.errors import InputError, attempted
+from pcreg.runtime.errors import InputError, attempted, in_short
 from pcreg.runtime.files import locked, write_text
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
@@ -125,7 +125,7 @@ def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, pa
 def _print(located: list[dict[str, Any]]) -> None:
     """Print the notes, the number of scans found, and a line per scan."""
     if notes := [note for record in located for note in record.get("notes", ())]:
-        print(f"note: {notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}")
+        print(f"note: {in_short(notes)}")
     count = sum(record.get("registered", False) for record in located)
     print(f"{count} of {len(located)} scans found\n")
     headers = ["scan", "verdict", "x", "y", "z", "reason"]

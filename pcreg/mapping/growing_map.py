@@ -31,6 +31,7 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import KeypointFile, screen
 from pcreg.registration.result import Registration
+from pcreg.runtime.errors import in_short
 from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
@@ -126,21 +127,17 @@ class GrowingMap:
         """Screen pairs and register the most promising ones; `after_round` places the scans anew."""
         keypoints = [scan.keypoints for scan in self.scans]
         sums = [each.checksum(self.work.prior) for each in keypoints]
-        self._note_copies(sums)
+        firsts = dict(zip(reversed(sums), reversed(self.paths), strict=True))
+        originals = [(path, firsts[each]) for path, each in zip(self.paths, sums, strict=True)]
+        copies = [f"{path}: holds the same points as {first}" for path, first in originals if path != first]
+        if copies:
+            log.warning(in_short(copies))
         stored = KeypointFile(keypoints, self.work.folder / "keypoints.bin")
         self._compare(stored, sums, candidates(keypoints))
         for _ in range(PARTNER_ROUNDS):
             self._compare(stored, sums, partners_of_partners(len(keypoints), self.inliers))
         for _ in progress(self._rounds(after_round), "register", self._pairs_left()):
             pass
-
-    def _note_copies(self, sums: Sequence[str]) -> None:
-        """Log a note if two scans have the same points."""
-        row_of = dict(zip(reversed(sums), reversed(range(len(sums))), strict=True))  # the first of its copies
-        if copies := [row for row, checksum in enumerate(sums) if row_of[checksum] != row]:
-            more = f", and {len(copies) - 1} further copies" if copies[1:] else ""
-            first = self.paths[row_of[sums[copies[0]]]]
-            log.warning("%s: holds the same points as %s%s", self.paths[copies[0]], first, more)
 
     def _compare(self, keypoints: KeypointFile, sums: Sequence[str], pairs: Sequence[ScanPair]) -> None:
         """Screen pairs of scans; counts are kept by the checksums of both, and not computed again."""

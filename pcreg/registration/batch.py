@@ -26,7 +26,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud, state_of
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import record_of
-from pcreg.runtime.errors import InputError, attempted
+from pcreg.runtime.errors import InputError, attempted, in_short
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -193,7 +193,7 @@ def examined_files(
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
     if noted:
-        log.warning("%s%s", noted[0], f", and {len(noted) - 1} further notes" if noted[1:] else "")
+        log.warning(in_short(noted))
     if needed and all(file.error for file in examined.values()):
         error = examined[files[0].path].error
         raise InputError(f"none of the {len(files)} files can be used: {error}")

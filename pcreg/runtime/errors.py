@@ -1,6 +1,6 @@
 """The exceptions that a person's input and a disk can cause."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -10,6 +10,11 @@ Result = TypeVar("Result")
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, or the error's type if there is none."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def in_short(notes: Sequence[str]) -> str:
+    """The first of some notes, and how many others there are."""
+    return f"{notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}"
 
 
 class InputError(ValueError):
