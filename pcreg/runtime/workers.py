@@ -19,6 +19,7 @@ from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.extras import require
+from pcreg.runtime.files import writing
 from pcreg.runtime.termination import deferred, end_with_parent
 
 # Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
@@ -93,7 +94,8 @@ def map_unordered(
     pending: dict[Future[Any], Any] = {}
     with TemporaryDirectory(prefix="pcreg-") as folder:
         work = Path(folder) / "work.pickle"
-        work.write_bytes(pickle.dumps((function, shared)))
+        with writing(work):
+            work.write_bytes(pickle.dumps((function, shared)))
         words = "finishing the current work; press Ctrl-C again to stop at once"
         try:
             with deferred(words) as deferral:

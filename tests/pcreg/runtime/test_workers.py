@@ -1,13 +1,16 @@
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.parallel import allowed as allowed_cores
 from pcreg.runtime.workers import executor_of, map_unordered
 from tests.processes import started
@@ -50,6 +53,14 @@ def misbehave(item):
         return
     time.sleep(0.5)
     os._exit(3)
+
+
+def test_a_full_disk_for_temporary_files_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(full))
+    with executor_of(1) as worker, pytest.raises(OutputError, match=rf"^{tmp_path}/.* cannot be written"):
+        list(map_unordered(worker, misbehave, (), ["work"]))
 
 
 def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another():
