@@ -56,7 +56,7 @@ class Records:
             if record["run"].get("code") != self.run.get("code"):
                 raise InputError(f"{path}: other code than today's wrote it, as before an update; {remedy}")
             if difference := first_difference(record["run"], self.run):
-                raise InputError(f"{path}: holds another run ({difference}); {remedy}")
+                raise InputError(f"{path}: holds another run ({difference}); use the same, or {remedy}")
 
     def add(self, record: dict[str, Any]) -> None:
         """Append a record, whose key `pair` is its name and whose values hold no NaN.

@@ -91,7 +91,10 @@ def test_a_run_that_was_stopped_continues(files, tmp_path, monkeypatch, capsys):
     command = [str(files / "*.ply"), str(files / "map"), *VOXEL, "--out", str(tmp_path)]
     assert main(command) == 130
     assert main([*command, "--seed", "1"]) == 2
-    assert "holds another run (seed is 0 there and 1 here)" in capsys.readouterr().err
+    assert (
+        "holds another run (seed is 0 there and 1 here); use the same, or name another folder"
+        in capsys.readouterr().err
+    )
     assert main(command) == 1
     assert [path[-9:] for path in done] == ["other.ply", "/scan.ply", "/scan.ply"]
     assert [each["number"] for each in json.loads((tmp_path / "located.json").read_text())] == [1, 3]
