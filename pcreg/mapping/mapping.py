@@ -33,7 +33,7 @@ from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.diagnostics import MAX_SCAN_METRES
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
-from pcreg.runtime.files import DAMAGED_NPZ, replacing
+from pcreg.runtime.files import DAMAGED_NPZ, locked, replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -94,8 +94,10 @@ def register_all(
         raise InputError(f"clouds={str(clouds)!r} is one cloud; pass a list of them")
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    with TemporaryDirectory(prefix="pcreg-map-") as temporary:
-        kept = Path(temporary if folder is None else os.path.expanduser(folder))
+    with (
+        TemporaryDirectory(prefix="pcreg-map-") as temporary,
+        locked(kept := Path(temporary if folder is None else os.path.expanduser(folder)), "name another one"),
+    ):
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
         file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # soon deleted
 

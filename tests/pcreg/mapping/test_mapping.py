@@ -19,6 +19,7 @@ from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import locked
 from tests.rooms import stored_room
 
 VOXEL = 0.1
@@ -170,6 +171,8 @@ def test_arrays_are_mapped_as_files_are(tmp_path):
     (tmp_path / "scans" / "cloud_0.npy").write_bytes(b"half")
     settings = {"voxel": np.float32(VOXEL), "seed": np.int64(1), "folder": tmp_path, "viewpoint": (0, 0, 0)}
     assert pcreg.register_all(clouds, **settings).number.tolist() == [1, 1, 0]
+    with locked(tmp_path, ""), pytest.raises(InputError, match="another run is writing there"):
+        pcreg.register_all(clouds, **settings)
     with pytest.raises(InputError, match="is one cloud; pass a list"):
         pcreg.register_all("a.ply")
     with pytest.raises(InputError, match="workers=-1: give a number"):
