@@ -35,11 +35,6 @@ def is_on_host(array: Array) -> bool:
     return isinstance(array, np.ndarray)
 
 
-def device_of(array: Array) -> Any:
-    """Return the device that the namespace's functions take for new arrays beside this one."""
-    return array_api_compat.device(array)
-
-
 def to_device(array: Array, device: str) -> Array:
     """Return the array on a device: a NumPy array for `cpu`, else a tensor."""
     return to_host(array) if device == "cpu" else _tensor(array, device)

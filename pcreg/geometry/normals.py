@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, device_of, is_on_host, like, namespace, take
+from pcreg.arrays import Array, Index, is_on_host, like, namespace, take
 from pcreg.geometry.se3 import dot
 from pcreg.kernels.cpu.neighbors import least_direction
 
@@ -53,7 +53,7 @@ def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
     rows *= near  # row 0 in place of neighbours that are missing, which count nothing
     columns = xp.stack([points[:, axis] for axis in range(3)])
     at_once = QUERIES_AT_ONCE if is_on_host(points) else max(1, len(queries))
-    found = xp.empty((len(queries), 9), dtype=points.dtype, device=device_of(points))
+    found = xp.empty((len(queries), 9), dtype=points.dtype, device=points.device)
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
         centred = _centred(columns, queries[some], rows[some], near[some])

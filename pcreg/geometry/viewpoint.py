@@ -19,18 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import (
-    Array,
-    Index,
-    device_of,
-    every_nth,
-    is_on_host,
-    like,
-    namespace,
-    scatter_min,
-    take,
-    to_host,
-)
+from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, scatter_min, take, to_host
 from pcreg.geometry.se3 import dot
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
@@ -251,7 +240,7 @@ def _cube_cells(rays: Array) -> Array:
     axis = xp.where(is_x, 0, xp.where(is_y, 1, 2))
     main, *others = (xp.where(is_x, a, xp.where(is_y, b, c)) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
     divisor = xp.abs(main).clip(min=1e-9)
-    cell = 6 * xp.arange(len(axis), device=device_of(rays))[:, None] + 2 * axis + (main > 0)
+    cell = 6 * xp.arange(len(axis), device=rays.device)[:, None] + 2 * axis + (main > 0)
     for other in others:
         angle = xp.atan(other / divisor)
         cell *= FACE_CELLS

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from pcreg.arrays import Array, device_of, is_on_host, like, namespace, scatter_min
+from pcreg.arrays import Array, is_on_host, like, namespace, scatter_min
 from pcreg.geometry.se3 import box
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
@@ -81,7 +81,7 @@ def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray
         key *= int(along)
         key += cell
     if (key[1:] > key[:-1]).all():  # downsampled before
-        return xp.arange(len(points), device=device_of(points))
+        return xp.arange(len(points), device=points.device)
     from_centre, y, z = (inside - 0.5) ** 2
     from_centre += y
     from_centre += z
