@@ -42,13 +42,14 @@ def test_a_rough_start_becomes_exact(shift):
     assert refined.rmse < 1e-4
 
 
-def test_noise_is_averaged_out():
+@pytest.mark.parametrize("unit", [1.0, 1e5, 1e-5])
+def test_noise_is_averaged_out_in_any_unit(unit):
     rng = np.random.default_rng(1)
-    source, target = (corner(6000, seed) + 0.01 * rng.normal(size=(6000, 3)) for seed in (2, 3))
-    start = se3(rotation_about((0, 0, 1), 1.5), np.array([0.03, 0.02, -0.03]))
-    refined = refine(source, target, start, distance=0.1)
+    source, target = (unit * (corner(6000, seed) + 0.01 * rng.normal(size=(6000, 3))) for seed in (2, 3))
+    start = se3(rotation_about((0, 0, 1), 1.5), unit * np.array([0.03, 0.02, -0.03]))
+    refined = refine(source, target, start, distance=0.1 * unit)
     assert rotation_error(refined.T_target_source, np.eye(4)) < 0.1
-    assert translation_error(refined.T_target_source, np.eye(4)) < 0.002
+    assert translation_error(refined.T_target_source, np.eye(4)) < 0.002 * unit
 
 
 def score(source: np.ndarray, target: np.ndarray, T: np.ndarray, distance: float) -> float:
