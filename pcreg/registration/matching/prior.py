@@ -77,6 +77,13 @@ class Prior:
         arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self._middle, axis=1)
         return np.linalg.norm(transform(self.near, source) - target, axis=1) <= metres + arm + distance
 
+    def reaches(self, box: np.ndarray, radius: float) -> bool:
+        """True if an allowed motion may put a source of this radius in metres into a box (2, 3)."""
+        if self.near is None:
+            return True
+        middle = transform(self.near, self._middle)
+        return bool(np.linalg.norm(middle - middle.clip(*box)) <= self.within[0] + radius)
+
     def rises(self, source: Array, target: Array) -> Array | None:
         """Height (P,) of target (P, 3) above source (P, 3), metres, row by row; None without a vertical."""
         if self.gravity is None:

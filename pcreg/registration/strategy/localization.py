@@ -35,14 +35,16 @@ def locate(
     """
     clock = Clock()
     described = scan.at(scale.descriptor)
-    proposed = target.regions(scale).proposed(Keypoints.of(described, scale.voxel))
+    regions = target.regions(scale)
+    priors = {each: prior.between(scan.frame.corner, each.frame.corner) for each in regions.clouds}
+    proposed = regions.proposed(Keypoints.of(described, scale.voxel), list(priors.values()))
     clock.lap("propose")
     answers: list[Answer] = []
     sure = None  # the first answer that ends the search
     for region, agreeing in proposed:
         if sure and (agreeing < MIN_AGREEMENT * proposed[0][1] or _holds(region, scan, *sure)):
             continue
-        within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
+        within = replace(scale, prior=priors[region])
         answer = within.match(described, region.at(scale.descriptor), seed=seed)
         clock.add(answer.seconds)
         answers.append((answer, region))

@@ -5,6 +5,7 @@ where a sensor stood is estimated from the region unless the map states it for e
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pcreg.arrays import to_host
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import cached_property, parallel
@@ -49,11 +51,18 @@ class Regions:
     keypoints: list[Keypoints]
     descriptor: GlobalDescriptor  # of all of them
 
-    def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
-        """Up to three regions in which the scan may lie, best first, and how many matches agree."""
+    def proposed(self, scan: Keypoints, priors: Sequence[Prior]) -> list[tuple[PreparedCloud, int]]:
+        """Up to three regions in which the scan may lie, best first, and how many matches agree.
+
+        The scan and each region have one of the `priors` between them; regions that it excludes come last.
+        """
+        priors = [prior.about(scan.points) for prior in priors]
+        boxes = [cloud.cloud.box - cloud.frame.corner for cloud in self.clouds]
+        radius = np.linalg.norm(np.ptp(scan.points, axis=0)) / 2
+        excluded = [not prior.reaches(box, radius) for prior, box in zip(priors, boxes, strict=True)]
         similarity = self.descriptor.whole @ self.descriptor.describe(scan)
-        alike = np.argsort(-similarity, kind="stable")[:SCREENED]
-        inliers = parallel.each(lambda row: screen(scan, self.keypoints[row]), alike)
+        alike = np.lexsort((-similarity, excluded))[:SCREENED]
+        inliers = parallel.each(lambda row: screen(scan, self.keypoints[row], priors[row]), alike)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
         return [(self.clouds[alike[n]], inliers[n]) for n in best]
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from pcreg import Prior
 from pcreg.geometry.se3 import rotation_error, se3, transform, translation_error
+from pcreg.registration.strategy import prepared_map as strategy
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -48,7 +50,7 @@ def test_a_map_of_too_few_points(rooms, registrar):
         registrar.register(rooms[0].source, whole)
 
 
-def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar):
+def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar, monkeypatch):
     """The same room twice, further apart than a region is wide."""
     shift = np.array([40.0, 0.0, 0.0])
     once = map_of(rooms, (0,))
@@ -61,3 +63,8 @@ def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar):
         offset = T[:3, 3] - truth[:3, 3]
         assert min(np.linalg.norm(offset), np.linalg.norm(offset - shift)) < 0.1
     assert np.linalg.norm(found.alternative[:3, 3] - found.T_target_source[:3, 3]) > 39
+    monkeypatch.setattr(strategy, "PROPOSED", 1)
+    for T in (found.T_target_source, found.alternative):  # a prior decides between them, one by one
+        near = registrar.register(rooms[0].source, twice, prior=Prior(near=T, within=(1.0, 10.0)))
+        assert near.registered
+        assert translation_error(near.T_target_source, T) < 0.1
