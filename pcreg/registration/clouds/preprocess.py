@@ -11,6 +11,7 @@ from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.geometry.voxel_size import Sample
 from pcreg.runtime.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -61,14 +62,14 @@ def downsample(
     surface_rows = downsample_and_filter(points, voxel, box(points)[0])
     surface = take(points, surface_rows)
     if len(surface) < MIN_POINTS:
-        raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
+        raise InputError(_too_few(name, points, len(surface), voxel))
     normals, variation = normals_of(surface, NORMAL_RADIUS * voxel)
     chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
     seen_from = chosen.of_rows(surface_rows)
     origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
     rows = downsample_and_filter(points, voxel, origin)
     if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
-        raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
+        raise InputError(_too_few(name, points, len(rows), voxel))
     return DownsampledCloud(
         surface=surface,
         normals=towards(seen_from, surface, normals),
@@ -150,15 +151,18 @@ def have_neighbors(points: Array, count: int, radius: float) -> Array:
     return namespace(points).isfinite(Index(points).kth_distance(points, count + 1, bound))
 
 
-def _too_few(points: Array, left: int, voxel: float) -> str:
+def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
     points = to_host(points)
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
-    found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
+    found = f"{name}: {left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
     if len(points) < MIN_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
         return f"{found}: they lie on a line; project degrees to metres, or name x, y, z behind other columns"
-    return f"{found}, {MIN_POINTS} are needed; check its unit, or try a voxel of {extent / 100:.2g} m"
+    suited = Sample.of(points, name).voxel()
+    if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
+        return f"{found}, {MIN_POINTS} are needed; take a scan with more points"
+    return f"{found}, {MIN_POINTS} are needed; check its unit, or try a voxel of {suited:g} m"
 
 
 def _is_line(points: np.ndarray) -> bool:
