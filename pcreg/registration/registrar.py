@@ -199,6 +199,8 @@ class Registrar(Scales):
 
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
         prepared = cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
+        if prepared.device != self.device:
+            raise InputError(f"{side}: prepared for {prepared.device}, not {self.device}; prepare it again")
         prepared.load()  # in the thread of this cloud, as it waits for memory
         return prepared
 

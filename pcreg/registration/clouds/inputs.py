@@ -82,7 +82,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             position = np.array(to_host(option), dtype=np.float64)  # a copy, as of the points
         except (TypeError, ValueError):
             position = np.empty(0)
-        if position.shape == (3,) and np.isfinite(position).all():
+        if position.shape == (3,) and (np.abs(position) <= MAX_COORDINATE_METRES).all():
             return position
         if position.ndim == 2 and position.shape[1] == 3:
             return position

@@ -13,6 +13,7 @@ from pcreg.models import torch_inference
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy import scales as scales_module
+from pcreg.runtime.errors import InputError
 from tests.pcreg.devices import TORCH, load_on
 
 
@@ -100,3 +101,5 @@ def test_points_beyond_the_memory_of_a_gpu_are_computed_again(room, on_torch):
         cloud.load()
     assert clouds[0].points is not first
     np.testing.assert_array_equal(to_host(clouds[0].points), to_host(first))
+    with pytest.raises(InputError, match=f"source: prepared for {TORCH}, not cpu; prepare it again"):
+        Registrar().register(clouds[0], room.target)

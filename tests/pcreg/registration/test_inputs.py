@@ -150,7 +150,8 @@ def test_one_unit_for_both_clouds_and_numbers_of_numpy(units):
 
 
 @pytest.mark.parametrize(
-    "option", ["Auto", "unknown", (1, 2), (1, 2, np.nan), [[[1, 2, 3]]], np.zeros((9, 2)), None, 3.0, "1,2,3"]
+    "option",
+    ["Auto", (1, 2), (1, 2, np.nan), (1, 2, 1e30), [[[1, 2, 3]]], np.zeros((9, 2)), None, 3.0, "1,2,3"],
 )
 def test_what_is_no_viewpoint(option):
     with pytest.raises(InputError, match="use auto, sensor, or x, y, z") as caught:
