@@ -174,12 +174,13 @@ def _parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
+@dataclass(frozen=True)
 class View:
     """Visibility of a surface from other places."""
 
-    def __init__(self, surface: Array, normals: Array, margin: float):
-        """See the surface (N, 3) with normals (N, 3); points `margin` metres behind it are hidden."""
-        self.surface, self.normals, self.margin = surface, normals, margin
+    surface: Array  # (N, 3) float64, metres
+    normals: Array  # (N, 3) float64
+    margin: float  # metres behind the surface, from which on points are hidden
 
     def of_points(self, count: int) -> "View":
         """View of `count` of the points at most."""

@@ -87,12 +87,11 @@ def _extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
     return float(np.linalg.norm(high - low))
 
 
+@dataclass(frozen=True)
 class CellCounts:
     """Numbers of points in the cells of grids, by cell sizes (V,) in metres."""
 
-    def __init__(self, columns: Array) -> None:
-        """Count points (3, S) float32 from zero on, S > 0."""
-        self.columns = columns
+    columns: Array  # (3, S) float32, S > 0, the points, metres from zero on
 
     def without_isolated(self, extent: float) -> "CellCounts":
         """Counts without the isolated points of a cloud of that extent, which would fill cells of their own.

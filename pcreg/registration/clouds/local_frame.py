@@ -57,11 +57,9 @@ class LocalFrame:
 
 def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
     """A motion (4, 4) between two local frames, taken to the frames that were given."""
-    T: np.ndarray = target.T_given_local @ T_target_source @ source.T_local_given
-    return T
+    return target.T_given_local @ T_target_source @ source.T_local_given
 
 
 def between_local(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
     """A motion (4, 4) between the frames that were given, taken to the local frames of two clouds."""
-    T: np.ndarray = target.T_local_given @ T_target_source @ source.T_given_local
-    return T
+    return target.T_local_given @ T_target_source @ source.T_given_local

@@ -1,7 +1,7 @@
 """A cloud at one voxel size: its downsampled surface with normals, and described keypoints."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -23,30 +23,29 @@ MIRROR = np.array([-1.0, 1.0, 1.0])  # factors of the coordinates
 
 
 @dataclass(frozen=True)
-class DownsampledCloud:
-    """A cloud at one voxel size, before it is described; rows are on the device of the cloud."""
+class _Surface:
+    """The surface of a cloud at one voxel size; rows are on the device of the cloud."""
 
+    rows: Array  # (K,) int64, of the keypoints, or of those that are described, in the cloud
     surface: Array  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
     normals: Array  # (S, 3) float64, of the surface, to the side of the viewpoint
     variation: Array  # (S,) float64, of the surface around each point: 0 on a plane, 1/3 at most
     viewpoint: Array  # (3,) float64 on the host, metres; or (S, 3), of each point of the surface
     viewpoint_known: bool  # a sensor stood there; else it is estimated
-    origin: np.ndarray  # (3,) float64, metres, from which the cells of the keypoints are counted
-    keypoints: Array  # (K, 3) float64, metres, to describe: a point per cell
-    keypoint_viewpoint: Array  # (3,) float64 on the host, metres; or (K, 3), of each keypoint
-    rows: Array  # (K,) int64, rows of the keypoints in the cloud
 
 
 @dataclass(frozen=True)
-class DescribedCloud(Description):
-    """A cloud at one voxel size: described points, and its surface for refinement."""
+class DownsampledCloud(_Surface):
+    """A cloud at one voxel size, before it is described."""
 
-    rows: Array  # (M,) int64, rows of the described points in the cloud
-    surface: Array  # this and what follows as in DownsampledCloud
-    normals: Array
-    variation: Array
-    viewpoint: Array
-    viewpoint_known: bool
+    origin: np.ndarray  # (3,) float64, metres, from which the cells of the keypoints are counted
+    keypoints: Array  # (K, 3) float64, metres, to describe: a point per cell
+    keypoint_viewpoint: Array  # (3,) float64 on the host, metres; or (K, 3), of each keypoint
+
+
+@dataclass(frozen=True)
+class DescribedCloud(_Surface, Description):
+    """A cloud at one voxel size: described points, and its surface for refinement."""
 
 
 def downsample(
@@ -89,20 +88,11 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     local = cloud.keypoints - origin  # cells of descriptors are counted from zero, too
     viewpoints = cloud.keypoint_viewpoint
     found = descriptor.describe(local, None if viewpoints.ndim == 1 else viewpoints - origin)
-    rows = cloud.rows
+    of_surface = {each.name: getattr(cloud, each.name) for each in fields(_Surface)}
     # With the same cells a descriptor keeps all points; else it keeps some rows of `local`, found by place
     if len(found.points) != len(local) or not (found.points == local).all():
-        rows = rows[Index(local).query(found.points)[1]]
-    return DescribedCloud(
-        points=found.points + origin,
-        features=found.features,
-        rows=rows,
-        surface=cloud.surface,
-        normals=cloud.normals,
-        variation=cloud.variation,
-        viewpoint=cloud.viewpoint,
-        viewpoint_known=cloud.viewpoint_known,
-    )
+        of_surface["rows"] = cloud.rows[Index(local).query(found.points)[1]]
+    return DescribedCloud(points=found.points + origin, features=found.features, **of_surface)
 
 
 def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:

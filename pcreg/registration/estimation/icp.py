@@ -169,8 +169,7 @@ def _solution(sums: np.ndarray) -> np.ndarray:
     of less than a millimetre, that alone exceeds the largest condition: there the unit is the mean arm.
     """
     units, turns, slides = np.ones(len(sums)), np.trace(sums[:3, :3]), np.trace(sums[3:6, 3:6])
-    arm = np.sqrt(turns / slides) if min(turns, slides) > 0 else 1.0
-    if not MIN_ARM < arm < MAX_ARM:
+    if min(turns, slides) > 0 and not MIN_ARM < (arm := np.sqrt(turns / slides)) < MAX_ARM:
         units[:3] = units[6:] = arm
     equations = sums[:, :-1] / np.outer(units, units)
     return np.linalg.lstsq(equations, sums[:, -1] / units, rcond=1 / MAX_CONDITION)[0] / units

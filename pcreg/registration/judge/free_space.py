@@ -26,7 +26,6 @@ UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
 
-
 _any = partial(reduce, or_)  # of masks
 
 
@@ -153,10 +152,8 @@ class FreeSpace:
         """
         self.scans, self.margin = (source, target), margin
         self._some = [every_nth(scan, MAX_QUERY_POINTS) for scan in self.scans]
-        self._views = [
-            views_of(scan, viewpoint, margin / 2)
-            for scan, viewpoint in zip(self.scans, viewpoints, strict=True)
-        ]
+        sides = zip(self.scans, viewpoints, strict=True)
+        self._views = [views_of(scan, viewpoint, margin / 2) for scan, viewpoint in sides]
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
         """The fraction (H,) of some points in free space of the other scan, mean of both ways."""

@@ -99,10 +99,9 @@ def _distances(some: Array, points: Array) -> Array:
 def _seeds(agree: Array) -> Array:
     """Rows (S,) of matches, ascending: the likeliest by the leading eigenvector, and some from everywhere."""
     xp, P = namespace(agree), len(agree)
-    likeliest = xp.argsort(_leading_eigenvector(agree[None])[0], descending=True, stable=True)[
-        : MAX_SEEDS // 2
-    ]
-    everywhere = like(np.linspace(0, P - 1, min(MAX_SEEDS // 2, P)).astype(int), agree)
+    half, likelihood = MAX_SEEDS // 2, _leading_eigenvector(agree[None])[0]
+    likeliest = xp.argsort(likelihood, descending=True, stable=True)[:half]
+    everywhere = like(np.linspace(0, P - 1, min(half, P)).astype(int), agree)
     return xp.unique_values(xp.concat([likeliest, everywhere]))
 
 

@@ -68,9 +68,8 @@ def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
 
 def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
     """A note that names source or target if its viewpoint is estimated."""
-    unknown = [
-        side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
-    ]
+    named = zip(("source", "target"), clouds, strict=True)
+    unknown = [side for side, cloud in named if not cloud.viewpoint_known]
     remedy = "if it is the origin, as in raw scans, add --viewpoint sensor, else --viewpoint X,Y,Z"
     sides = " and the ".join(unknown)
     return [f"the sensor position of the {sides} was estimated; {remedy}"] if unknown else []

@@ -54,10 +54,8 @@ def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
     clouds = room.source[::2], room.target[::2]
     found = []
     for registrar in (Registrar(descriptor=descriptor), on_torch(descriptor=descriptor)):
-        prepared = [
-            registrar.prepare(points, viewpoint=np.zeros_like(points) if viewpoint == "each" else "auto")
-            for points in clouds
-        ]
+        places = [np.zeros_like(points) if viewpoint == "each" else "auto" for points in clouds]
+        prepared = [registrar.prepare(a, viewpoint=b) for a, b in zip(clouds, places, strict=True)]
         found.append(registrar.register(*prepared))
     assert not is_on_host(prepared[0].points)
     if descriptor == "fcgf":  # products of histograms are large: rounded otherwise they have other matches

@@ -24,16 +24,15 @@ def test_repeated_zeros_are_left_out_and_counted(room, share):
     cloud = as_cloud(added(room.source, zeros), "left")
     assert len(cloud.points) == len(room.source)
     assert cloud.dropped == len(zeros)
-    (note,) = cloud.notes
-    assert note == f"{len(zeros)} rows of zeros, no return, are left out"
+    assert cloud.notes == (f"{len(zeros)} rows of zeros, no return, are left out",)
 
 
 @pytest.mark.parametrize("fill", [(-9999, -9999, -9999), (3e38, 3e38, 3e38)])
 def test_a_fill_value_is_left_out_and_counted(room, fill):
     cloud = as_cloud(added(room.source, np.tile(fill, (len(room.source), 1))), "left")
     assert sorted(map(tuple, cloud.points)) == sorted(map(tuple, room.source))
-    (note,) = cloud.notes
-    assert note == f"{len(room.source)} rows of {' '.join(f'{x:g}' for x in fill)}, no return, are left out"
+    value = " ".join(f"{x:g}" for x in fill)
+    assert cloud.notes == (f"{len(room.source)} rows of {value}, no return, are left out",)
 
 
 def test_a_single_point_at_the_origin_is_a_point(room):

@@ -79,27 +79,17 @@ def test_motion_and_covariance_are_of_the_frames_as_given(room, registrar, pair)
     to_source, to_target = se3(np.eye(3), here), se3(np.eye(3), there)
     given = to_target @ room.T_target_source @ inverse(to_source)
     still = registrar.verify(*pair, room.T_target_source)
-    moved = registrar.verify(
-        registrar.prepare(room.source + here, viewpoint=here),
-        registrar.prepare(room.target + there, viewpoint=there),
-        given,
-    )
-    np.testing.assert_allclose(
-        inverse(to_target) @ moved.T_target_source @ to_source, still.T_target_source, atol=1e-6
-    )
+    sides = (room.source, here), (room.target, there)
+    moved = registrar.verify(*(registrar.prepare(side + at, viewpoint=at) for side, at in sides), given)
+    returned = inverse(to_target) @ moved.T_target_source @ to_source
+    np.testing.assert_allclose(returned, still.T_target_source, atol=1e-6)
     back = adjoint(inverse(to_source))
     np.testing.assert_allclose(back @ moved.covariance @ back.T, still.covariance, rtol=1e-4, atol=1e-10)
 
 
 def test_the_call_takes_units_and_a_rounded_matrix_and_refuses_what_is_none(room):
-    found = verify(
-        1000 * room.source,
-        room.target,
-        room.T_target_source.round(4).tolist(),
-        units=("mm", "m"),
-        voxel=VOXEL,
-        viewpoint="sensor",
-    )
+    settings = {"units": ("mm", "m"), "voxel": VOXEL, "viewpoint": "sensor"}
+    found = verify(1000 * room.source, room.target, room.T_target_source.round(4).tolist(), **settings)
     assert found.registered
     assert correct(found, room.T_target_source)
     with pytest.raises(InputError, match="T_target_source: is not rigid"):
