@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
@@ -37,14 +37,16 @@ def about(source: DescribedCloud, target: DescribedCloud, T: np.ndarray, agree: 
 
 def test_a_shape_speaks_for_itself():
     here = described(*wall())
-    found = about(here, here, np.eye(4), agree=np.arange(10) < 4)
-    assert (found.matches, found.inliers) == (10, 4)
-    assert found.inlier_thickness < 1e-6  # four points of a wall
+    found = about(here, here, np.eye(4), agree=np.arange(100) < 90)
+    assert (found.matches, found.inliers) == (100, 90)
+    assert found.inlier_thickness < 1e-6  # three rows of a wall
     assert found.plane_rmse == 0
     assert (found.overlap, found.free_space_violation, found.same_side_ratio) == (0.5, 0.0, 1.0)
     assert found.rmse == 0.02  # of the refinement, and so is the overlap
     assert found.observability.min_observability > 0.05
     assert found.observability.free == ()
+    assert found.contradiction == pytest.approx(1 / (len(here.surface) + 5))  # of all that is seen, none
+    assert found.curved_contradiction == pytest.approx(1 / 5)  # nothing is curved
 
 
 def test_a_surface_laid_on_its_back():
@@ -67,11 +69,16 @@ def test_things_in_free_space_count_in_both_directions():
     assert one.contradiction > 3 * about(bare, bare, np.eye(4)).contradiction
 
 
-def test_surfaces_that_lie_apart():
+def test_surfaces_that_lie_apart_and_lean():
+    """The planes of both count; normals of the source that lean by 110 degrees show no side."""
     points, normals = wall()
     here = described(points[:1600], normals[:1600])
-    shifted = about(here, here, se3(np.eye(3), np.array([0.5 * DISTANCE, 0, 0])))
-    assert shifted.plane_rmse == pytest.approx(0.5)
+    leaning = described(points[:1600], normals[:1600] @ rotation_about((0, 0, 1), 110))
+    apart = se3(np.eye(3), np.array([0.5 * DISTANCE, 0, 0]))
+    assert about(here, here, apart).plane_rmse == pytest.approx(0.5)
+    found, lean = about(leaning, here, apart), np.cos(np.radians(110))
+    assert found.plane_rmse == pytest.approx(0.5 * np.sqrt((1 + lean**2) / 2))
+    assert found.same_side_ratio == 1.0
 
 
 def test_nothing_in_common_is_no_evidence():
@@ -80,3 +87,5 @@ def test_nothing_in_common_is_no_evidence():
     found = about(here, here, T)
     assert (found.same_side_ratio, found.observability.min_observability) == (1.0, 0.0)
     assert found.plane_rmse == 0.5
+    few = described(here.points[:9], here.normals[:9])
+    assert about(few, few, np.eye(4), ALL[:9]).plane_rmse == 0.5

@@ -67,6 +67,15 @@ def sight(source: np.ndarray, target: np.ndarray):
     return FreeSpace(source, target, 1.2).sights(np.eye(4), overlap, weights)[0]
 
 
+def test_what_stands_half_of_the_margin_before_a_wall_is_against_a_motion_unless_it_touches():
+    """Of ten columns of a board three are within 30 cm of a strip beside it."""
+    z = np.arange(-0.1, 0.1, 0.02)
+    strip = np.stack([np.full(10, 3.1), np.full(10, 0.33), z], axis=1)
+    found = sight(wall(3.1, half=0.1), np.concatenate([wall(4.0), strip]))
+    assert (found.in_front, found.covered, found.against, found.curved_against) == (0, 100, 70, 70)
+    assert (found.confirmed, found.curved_confirmed) == (30, 30)
+
+
 def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
     """But a board that stands on it is, before a wall that many beams see."""
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial import cKDTree
 
 from pcreg.geometry.normals import normals_of
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
@@ -29,17 +30,18 @@ def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: 
 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])
 def test_a_rough_start_becomes_exact(shift):
+    """The walls come from beyond the distance; a shelf that the target lacks is within twice of it."""
     target = corner()
+    shelf = np.random.default_rng(5).uniform([0.3, 0.3, 0.15], [1.7, 1.7, 0.15], (600, 3))
     T_true = se3(rotation_about((1, 2, 3), 40), np.array([0.3, -0.2, 0.5]))
-    source = transform(inverse(T_true), target[:2500])
+    source = transform(inverse(T_true), np.concatenate([target[:2400], shelf]))
     place = se3(np.eye(3), np.array(shift, dtype=np.float64))
-    start = se3(rotation_about((0, 1, 1), 2), np.array([0.03, -0.04, 0.02])) @ T_true
+    start = se3(rotation_about((0, 1, 1), 1), np.array([-0.15, -0.14, -0.16])) @ T_true
     refined = refine(source, transform(place, target), place @ start, distance=0.1)
     found = inverse(place) @ refined.T_target_source
     assert rotation_error(found, T_true) < 1e-3
     assert translation_error(found, T_true) < 1e-4
-    assert refined.overlap == 1
-    assert refined.rmse < 1e-4
+    assert refined.overlap == pytest.approx(0.8, abs=0.05)  # some of the shelf is near another wall
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e5, 1e-5])
@@ -53,9 +55,8 @@ def test_noise_is_averaged_out_in_any_unit(unit):
 
 
 def score(source: np.ndarray, target: np.ndarray, T: np.ndarray, distance: float) -> float:
-    """The score refine documents, by brute force."""
-    nearest = np.linalg.norm(transform(T, source)[:, None] - target[None], axis=2).min(1)
-    return np.maximum(0, 1 - (nearest / distance) ** 2).sum()
+    """The score that refine documents."""
+    return np.maximum(0, 1 - (cKDTree(target).query(transform(T, source))[0] / distance) ** 2).sum()
 
 
 def test_a_start_that_scores_better_by_chance_is_left():
@@ -71,14 +72,14 @@ def test_a_start_that_scores_better_by_chance_is_left():
     assert better
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [2, 3])
 def test_hardly_worse_than_the_start(seed):
-    """Clouds without a surface, where point to plane has nothing to hold on to."""
+    """Half of the source are points of the target, but no surface: both stages lead away from them."""
     rng = np.random.default_rng(seed)
-    source, target = rng.uniform(0, 1, (2, 300, 3))
-    start = se3(rotation_about(rng.normal(size=3), 30), rng.normal(scale=0.1, size=3))
-    refined = refine(source, target, start, distance=0.15)
-    least = (1 - icp.SCORE_TOLERANCE) * score(source, target, start, 0.15) - 1e-9
+    target, noise = rng.uniform(0, 1, (300, 3)), 0.02 * rng.normal(size=(150, 3))
+    source = np.concatenate([target[:150] + noise, rng.uniform(0, 1, (150, 3))])
+    refined = refine(source, target, np.eye(4), distance=0.15)
+    least = (1 - icp.SCORE_TOLERANCE) * score(source, target, np.eye(4), 0.15) - 1e-9
     assert score(source, target, refined.T_target_source, 0.15) >= least
 
 

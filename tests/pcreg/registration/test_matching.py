@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
 from pcreg.registration.matching import nearest as matching
-from pcreg.registration.matching.nearest import match_all, match_within_bound, nearest
+from pcreg.registration.matching.nearest import Matches, match_all, match_within_bound, nearest, pca_project
 from pcreg.runtime import parallel
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
@@ -46,11 +47,28 @@ def test_tensors_have_the_same_matches():
         np.testing.assert_array_equal(found.rows, wanted.rows)
         np.testing.assert_array_equal(found.one_way, wanted.one_way)
         assert 0 < len(found.rows) < len(found.one_way) == 257
-    points = rng.normal(size=(301, 3))
-    further, there = (
-        found.further_points(like(points), like(points[:257])) for like in (np.asarray, torch.from_numpy)
-    )
-    np.testing.assert_array_equal(further[1], there[1])
+
+
+@pytest.mark.parametrize("like", [np.asarray, torch.from_numpy])
+def test_further_points_are_of_mutual_and_of_some_one_way_matches_each_once(like, monkeypatch):
+    monkeypatch.setattr(matching, "MAX_ONE_WAY", 2)
+    found = Matches(np.array([[1, 1], [2, 0]]), np.array([[0, 0], [1, 1], [2, 0], [3, 0]]))
+    source, target = found.further_points(like(np.eye(4)), like(np.eye(2)))
+    assert (source.argmax(1).tolist(), target.argmax(1).tolist()) == ([0, 1, 2], [0, 1, 0])
+
+
+@pytest.mark.parametrize("like", [np.asarray, torch.from_numpy])
+def test_features_of_many_rows_are_compared_in_their_principal_directions(like, monkeypatch):
+    rng = np.random.default_rng(0)
+    sides = [rng.normal(size=(n, 3)) @ rng.normal(size=(3, 8)) for n in (30, 40)]
+    a, b = (like(side + 1e-6 * rng.normal(size=side.shape)) for side in sides)
+    assert [each.shape[1] for each in pca_project(a, b)] == [8, 8]
+    monkeypatch.setattr(matching, "MAX_PRODUCTS", 1)
+    monkeypatch.setattr(matching, "MIN_COLUMNS", 6)
+    projected = [np.asarray(each) for each in pca_project(a, b)]
+    assert [each.shape[1] for each in projected] == [6, 6]
+    distances = [cdist(*both) for both in (projected, sides)]  # the six hold all of two times three
+    np.testing.assert_allclose(*distances, atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])

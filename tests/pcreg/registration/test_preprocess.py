@@ -18,6 +18,14 @@ def test_isolated_points_are_told_from_surfaces():
     assert 300 < (kept[:, 2] == 0).sum() < 600  # cells of the sheet
 
 
+def test_a_point_stays_with_four_others_within_two_voxels():
+    """Four arms of exactly that length keep the middle; one that is a little longer does not count."""
+    arms = np.array([[0, 0, 0], [2, 0, 0], [-2, 0, 0], [0, 2, 0], [0, -2, 0]]) * 0.125
+    longer = arms + np.array([10, 0, 0])
+    longer[4, 1] *= 1.25
+    assert downsample_and_filter(np.concatenate([arms, longer]), 0.125, np.zeros(3)).tolist() == [0]
+
+
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line.*name x, y, z"):

@@ -1,8 +1,19 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import (
+    random_rotation,
+    rms_displacement,
+    rotation_error,
+    se3,
+    transform,
+    translation_error,
+)
+from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.estimation.ransac import ransac
+from pcreg.registration.matching.prior import ANY
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
@@ -14,6 +25,16 @@ def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
     inliers = round(P * inlier_ratio)
     target[:inliers] = transform(T, source[:inliers]) + rng.normal(0, noise, (inliers, 3))
     return source, target, T
+
+
+def test_samples_have_edges_of_like_lengths_on_both_sides_and_are_brought_together():
+    """One edge is shorter by 20 %, its neighbour by 9 %, and a match taken twice has none."""
+    p, q = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0.0, 0, 0], [1, 0, 0], [0, 0.8, 0]])
+    samples = np.array([[0, 1], [0, 2], [1, 2], [1, 1]])
+    for sides in ((p, q), (q, p)):
+        assert MatchedPoints(*sides, 1.0).with_like_edges(samples, 0.9).tolist() == [[0, 1], [1, 2]]
+        for distance, count in ((0.2, 1), (0.05, 0)):
+            assert len(MatchedPoints(*sides, distance).motions_of(np.array([[0, 1, 2]]), ANY)) == count
 
 
 @pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.05, 3), (0.5, 4)])
@@ -57,6 +78,16 @@ def test_clean_matches_need_few_samples(caplog):
     with caplog.at_level("DEBUG"):
         ransac(source, target, distance=0.0375, iterations=1_000_000)
     assert caplog.text.count("samples of 1000 matches") == 1  # batches
+
+
+def test_the_motions_differ_and_are_those_of_the_seed():
+    sides = correspondences(P=200, inlier_ratio=0.1, noise=0.03)[:2]
+    found, again, other = (ransac(*sides, distance=0.15, iterations=5000, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(found, again)
+    assert not np.array_equal(found, other)
+    assert len(found) == 12
+    apart = [rms_displacement(sides[0], *both) for both in combinations(found, 2)]
+    assert min(apart) > 3 * 0.15
 
 
 @pytest.fixture

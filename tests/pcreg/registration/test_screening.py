@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation, se3, transform
-from pcreg.registration.matching.screening import Keypoints, screen
+from pcreg.registration.matching.screening import Keypoints, mutual_matches, screen
+from tests.pcreg.registration.test_matching import A, B
 
 VOXEL = 0.05
 
@@ -29,6 +30,12 @@ def test_matches_by_chance_agree_on_little(rng):
     points, other = rng.uniform(0, 3, (2, 300, 3))
     features, others = rng.standard_normal((2, 300, 32))
     assert screen(keypoints(points, features), keypoints(other, others)) < 10
+
+
+def test_of_a_hand_computed_example_the_mutual_matches_are_taken():
+    points, partners = mutual_matches(keypoints(np.eye(4, 3), A), keypoints(np.eye(3) + 5, B))
+    np.testing.assert_array_equal(points, np.eye(4, 3)[[0, 2]])
+    np.testing.assert_array_equal(partners, (np.eye(3) + 5)[[1, 0]])
 
 
 def test_scans_of_hardly_any_points(rng):

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from pcreg.geometry.se3 import rotation_error, translation_error
+from pcreg.registration.matching import spatial_consistency
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 from tests.pcreg.registration.test_ransac import correspondences
 
@@ -20,6 +22,34 @@ def test_the_right_motion_is_among_them(P, inlier_ratio):
         )
         assert min(translation_error(motion, T) for motion in found) < 0.05
         assert min(rotation_error(motion, T) for motion in found) < 2
+
+
+def test_the_motion_of_few_matches_is_there_beside_one_of_many():
+    (*many, T_many), (*few, T_few) = (correspondences(P, 1.0, seed=seed) for seed, P in enumerate((400, 12)))
+    found = consistent_motions(*map(np.concatenate, zip(many, few, strict=True)), 0.05)
+    for T in (T_many, T_few):
+        assert min(translation_error(motion, T) for motion in found) < 0.05
+
+
+def test_matches_agree_that_keep_their_distance_and_heights():
+    """The first two are too near each other, the third is raised, and the last is 10 cm too far off."""
+    source = np.array([[0.0, 0, 0], [0.08, 0, 0], [1, 0, 0], [2, 0, 0]])
+    target = source + np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0.2], [0.1, 0, 0]])
+    for like in (np.asarray, torch.from_numpy):
+        sides = like(source), like(target), 0.05
+        agree = spatial_consistency._agreement(*sides, ANY)
+        assert agree.tolist() == [[0, 0, 1, 0], [0, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
+        assert not spatial_consistency._agreement(*sides, Prior(gravity=True)).any()
+
+
+def test_matches_rank_by_how_many_agree_with_both(monkeypatch):
+    monkeypatch.setattr(spatial_consistency, "BLOCK_COLUMNS", 2)
+    agree = np.zeros((5, 5), np.float32)
+    agree[[0, 0, 0, 1, 2], [1, 2, 3, 2, 4]] = 1
+    agree += agree.T
+    for like in (np.asarray, torch.from_numpy):
+        shared = spatial_consistency._shared(like(agree), like(np.array([0, 2])))
+        assert shared.tolist() == [[0, 1, 1, 0, 0], [1, 1, 0, 0, 0]]
 
 
 def test_the_same_matches_give_the_same_motions_wherever_the_clouds_lie():
