@@ -10,7 +10,8 @@ import pytest
 
 import pcreg
 from pcreg.cli import register
-from pcreg.geometry.se3 import rotation_error
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform
+from pcreg.io.cloud import write_ply
 from pcreg.registration import batch
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.registrar import Registrar
@@ -42,8 +43,9 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert register.main(command) == 1
     (again,) = (out / "pairs.jsonl").read_text().removeprefix(before).splitlines()
     assert json.loads(again)["source"].endswith("c.ply")  # which may be readable now
-    assert register.main([*command, "--seed", "1"]) == 2
-    assert "--out" in capsys.readouterr().err
+    for other in ("--seed=1", "--gravity=z", "--viewpoint=sensor"):
+        assert register.main([*command, other]) == 2
+        assert "--out" in capsys.readouterr().err
     monkeypatch.setattr(batch, "code_fingerprint", lambda *_: "changed")
     assert register.main(command) == 2
     assert "as before an update; name another folder (--out, or folder=)" in capsys.readouterr().err
@@ -56,7 +58,8 @@ def test_a_doubtful_unit_is_noted(scans, caplog):
     assert "if its coordinates are metres, give m to --units, and 1 further notes" in caplog.text
 
 
-def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):
+def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, room, tmp_path):
+    """A file becomes one of as many bytes, whose points are turned."""
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
     whole = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "whole", workers=0)
     batch.run(Registrar(voxel=VOXEL), pairs[1:2], tmp_path / "part", workers=0)
@@ -65,10 +68,11 @@ def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path)
     assert rest[1]["seconds"] == kept["seconds"]  # not done again
     for one, other in zip(whole, rest, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
-    os.utime(scans / "b.ply", ns=(1, 1))
+    turn = se3(rotation_about((0, 0, 1), 20), np.zeros(3))
+    write_ply(scans / "b.ply", transform(turn, room.source[::2]))
     again = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "part", workers=0)
     assert again[0]["stamp"] != rest[0]["stamp"]
-    assert again[0]["T_target_source"] == rest[0]["T_target_source"]
+    np.testing.assert_allclose(again[0]["T_target_source"] @ turn, rest[0]["T_target_source"], atol=0.03)
     assert again[1] == rest[1]
 
 

@@ -1,12 +1,14 @@
-"""Code that computes what is kept on disk changes the fingerprint that it is kept under."""
+"""Files of records, and the fingerprint of the code that computed what is kept on disk."""
 
+import json
 import shutil
 
 import grimp
 import pytest
 
 from pcreg.runtime import records
-from pcreg.runtime.records import DESCRIBING, EVALUATING, PACKAGE, REGISTERING, code_fingerprint
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import DESCRIBING, EVALUATING, PACKAGE, REGISTERING, Records, code_fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +52,26 @@ def test_an_edit_of_a_covered_file_changes_it_and_one_elsewhere_does_not(tmp_pat
     with (tmp_path / "io/cloud.py").open("a") as stream:
         stream.write("# edited\n")
     second = fingerprints()
+    (tmp_path / "geometry/se3.py").rename(tmp_path / "geometry/se4.py")
+    third = fingerprints()
     assert [a == b for a, b in zip(first, second, strict=True)] == [True, False, False]
+    assert [a == b for a, b in zip(second, third, strict=True)] == [False, True, False]
     code_fingerprint.cache_clear()
+
+
+def test_half_a_line_is_dropped_and_lines_are_brought_into_order(tmp_path):
+    path = tmp_path / "records.jsonl"
+    for name in "ca":
+        Records(path, {"seed": 1}).add({"pair": name})
+    with path.open("a") as file:
+        file.write('{"pair": "b", "ru')
+    again = Records(path, {"seed": 1})
+    again.add({"pair": "b"})
+    for order in ("cab", "abc"):
+        assert [json.loads(line)["pair"] for line in path.read_text().splitlines()] == list(order)
+        again.order(["a", "b", "c"])
+    with pytest.raises(InputError, match=r"holds another run \(seed is 1 there and 2 here\); give this"):
+        Records(path, {"seed": 2})
 
 
 def test_another_confidence_model_changes_it(tmp_path, monkeypatch):
