@@ -32,6 +32,17 @@ def test_descriptors_square_to_each_other_have_the_loss_of_a_softmax():
     assert value == pytest.approx(math.log(math.e + 2) - 1)
 
 
+def test_both_directions_count_over_the_temperature():
+    """Two targets are alike: a source looks like both, and they like one."""
+    matched, same = batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]), torch.eye(3)[[0, 0, 2]]
+    found = InfoNCE(temperature=0.5)(torch.eye(3), same, matched, torch.Generator())
+    e = math.exp(2)
+    forward = (math.log(2 * e + 1) + math.log(3) + math.log(e + 2) - 4) / 3
+    backward = math.log(e + 2) - 4 / 3
+    wanted = {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
+    assert {name: value.item() for name, value in found.items()} == pytest.approx(wanted)
+
+
 def test_samples_next_to_a_match_do_not_count():
     points = [[0.0, 0, 0], [2.4, 0, 0], [5, 0, 0]]
     value = loss(SAME[:3], batch(points, [3], [[0, 0], [1, 1], [2, 2]]))

@@ -11,14 +11,17 @@ from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError
 from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.training.losses import HardestContrastive
+from pcreg.training.optimisation import one_cycle
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import feature_match_recall
 from tests.pcreg.tiny import Sheets, batches, network
 
 
-def trainer(folder, lr=3e-3, **settings):
+def trainer(folder, lr=3e-3, epochs=None, **settings):
     net = network()
     optimizer = torch.optim.AdamW(net.parameters(), lr)
+    if epochs:
+        settings["scheduler"] = one_cycle(optimizer, epochs)
     return Trainer(net, optimizer, folder, loss=HardestContrastive(positives_per_pair=256), **settings)
 
 
@@ -60,7 +63,7 @@ class Sends:
 
 @pytest.mark.parametrize(("stop", "ema"), [((1, 0), 0.0), ((1, 1), 0.5)])
 def test_a_resumed_training_ends_bit_equal(tmp_path, stop, ema):
-    settings = {"ema": ema, "checkpoint_every": 1}
+    settings = {"ema": ema, "checkpoint_every": 1, "epochs": 3}
     whole = trainer(tmp_path / "whole", **settings)
     figures = whole.fit(batches(), 3, validate)
 
@@ -141,6 +144,31 @@ def test_training_learns_and_leaves_usable_weights(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_the_best_weights_are_kept_beside_the_last(tmp_path):
+    recalls, seen = iter([0.0, 0.5, 0.8, 0.8]), []  # before, and after each epoch
+
+    def given(net):
+        seen.append(net.final.weight.clone())
+        return {"feature_match_recall": next(recalls), "inlier_ratio": 0.1}
+
+    trainer(tmp_path).fit(batches(), 3, given)
+    for name, row in (("best", 2), ("last", 3)):
+        assert torch.equal(load_weights(tmp_path / f"{name}.safetensors").final.weight, seen[row])
+
+
+def test_the_loss_draws_by_seed_epoch_and_batch(tmp_path, monkeypatch):
+    drawn, call = [], HardestContrastive.__call__
+
+    def noted(loss, *given):
+        drawn.append(given[-1].initial_seed())
+        return call(loss, *given)
+
+    monkeypatch.setattr(HardestContrastive, "__call__", noted)
+    for seed in (0, 1):
+        trainer(tmp_path / str(seed), seed=seed).fit(batches(), 2, validate)
+    assert len(set(drawn)) == len(drawn) == 8
+
+
 def test_a_training_with_other_settings_is_not_continued(tmp_path):
     trainer(tmp_path, identity={"batch_size": 2}).fit(batches(), 1, validate)
     with pytest.raises(InputError, match="batch_size is 2 there and 4 here"):
@@ -180,6 +208,9 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
         torch.save(foreign, path)
         with pytest.raises(InputError, match="not a checkpoint"):
             load_checkpoint(path)
+    save_checkpoint(path, network={})
+    with pytest.raises(InputError, match="it lacks identity"):
+        trainer(tmp_path).resume()
 
 
 def test_the_average_is_exponential(tmp_path):
