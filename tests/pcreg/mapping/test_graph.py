@@ -1,9 +1,11 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
 from pcreg.mapping import graph
-from pcreg.mapping.graph import solve
+from pcreg.mapping.graph import Edge, solve
 from tests.pcreg.mapping.edges import VOXEL, edge, measured, probes, random_poses, wrong
 
 
@@ -18,6 +20,10 @@ def ring(poses: np.ndarray, steps: tuple[int, ...] = (1, 2)) -> list:
     return [measured(poses, (row + step) % n, row) for step in steps for row in range(n)]
 
 
+def shifted(source: int, target: int, metres: float, confidence: float = 0.95) -> Edge:
+    return edge(source, target, se3(np.eye(3), [metres, 0, 0]), confidence)
+
+
 @pytest.mark.parametrize("confidence", [0.75, 0.999])
 def test_wrong_edges_are_dropped_and_move_nothing(confidence):
     poses = random_poses(10)
@@ -28,6 +34,21 @@ def test_wrong_edges_are_dropped_and_move_nothing(confidence):
     assert all("contradicts the other pairs by" in reason for reason in found.rejections.values())
     assert (found.component == 0).all()
     assert_placed(found.poses, poses)
+
+
+def test_of_edges_that_contradict_the_poses_the_weaker_half_is_rejected():
+    """By triangles, then confidence, of those further off than half of the furthest; the last is not."""
+    off = (0.5, 0.8), (0.5, 0.9), (0.5, 0.75), (0.5, 0.9), (0.24, 0.7)
+    edges = [shifted(n, 5, *each) for n, each in enumerate(off)]
+    triangles = Counter(dict(zip(edges, (0, 0, 1, 2, 0), strict=True)))
+    found = graph._contradicting(edges, triangles, np.tile(np.eye(4), (6, 1, 1)), probes(6), VOXEL)
+    assert list(found) == edges[:2]
+
+
+def test_an_edge_that_contradicts_the_others_pulls_little():
+    edges = [shifted(1, 0, metres) for metres in (0.0, 0.01, 3.0)]
+    found = graph._optimised(np.arange(2), edges, np.tile(np.eye(4), (2, 1, 1)), tolerance=0.3)
+    np.testing.assert_allclose(found[1], se3(np.eye(3), [0.005, 0, 0]), atol=0.001)
 
 
 def test_scans_that_nothing_joins_are_components_of_their_own():
