@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pcreg import register
 from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
@@ -28,8 +27,3 @@ def test_a_signalling_nan_is_dropped_without_a_warning(tmp_path):
     rows.view("<u4")[3, 0] = 0x7F800001
     np.save(tmp_path / "a.npy", rows)
     assert read_cloud(tmp_path / "a.npy").dropped == 1
-
-
-def test_two_empty_arrays():
-    with pytest.raises(InputError):
-        register(np.empty((0, 3)), np.empty((0, 3)), descriptor="fpfh")

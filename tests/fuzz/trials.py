@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-LEAST = {"files": 40, "clouds": 20, "commands": 20, "interruptions": 2}  # trials of each kind
+LEAST = {"files": 280, "clouds": 20, "commands": 20, "interruptions": 2}  # trials of each kind
 KINDS = tuple(LEAST)
 LONGEST = 60  # seconds that a trial may take, on a busy machine
 GROWTH = 600  # MB that all of them may take together, beyond what the first of each kind did
