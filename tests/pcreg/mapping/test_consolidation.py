@@ -10,7 +10,8 @@ from pcreg.mapping import consolidation
 from pcreg.mapping.consolidation import CONTRADICTED, OUTWEIGHED, SEVERED, Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
-from tests.pcreg.mapping.test_overlap import corner, scan
+from tests.pcreg.mapping.test_overlap import scan
+from tests.pcreg.registration.test_icp import corner
 
 N = 7
 PAIRS = ((4, 3), (5, 2))  # between the two maps
@@ -26,7 +27,7 @@ def poses():
 @pytest.fixture
 def growing(poses):
     """Scans 0 to 3 and 4 to 6 in a map each."""
-    scans = [scan(transform(inverse(pose), corner(seed))) for seed, pose in enumerate(poses)]
+    scans = [scan(transform(inverse(pose), corner(3000, seed))) for seed, pose in enumerate(poses)]
     made = GrowingMap(None, dict(zip("abcdefg", scans, strict=True)), VOXEL, None, None)
     pairs = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 4), (6, 4), (6, 5)]
     add(made, *(measured(poses, *pair, confidence=0.995) for pair in pairs))

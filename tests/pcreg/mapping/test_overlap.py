@@ -4,6 +4,7 @@ from pcreg.geometry.normals import normals_of
 from pcreg.mapping.submap import Scan, most_overlapping, overlaps
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.matching.screening import Keypoints
+from tests.pcreg.registration.test_icp import corner
 
 VOXEL = 0.05
 
@@ -13,18 +14,9 @@ def scan(points: np.ndarray) -> Scan:
     return Scan(LocalFrame(np.zeros(3), 1e-6), keypoints, points, normals_of(points, 3 * VOXEL)[0])
 
 
-def corner(seed: int) -> np.ndarray:
-    """Three walls at right angles, each 2 m wide, sampled anew: (3000, 3)."""
-    rng = np.random.default_rng(seed)
-    walls = rng.uniform(0, 2, (3, 1000, 3))
-    for axis in range(3):
-        walls[axis, :, axis] = 0
-    return walls.reshape(-1, 3)
-
-
 def test_overlap_is_a_share_of_the_smaller_scan_within_a_map():
     """Two scans of a corner and half of one, in one map; a fourth, in the same place, in another."""
-    clouds = [corner(0), corner(1), corner(2), corner(3)]
+    clouds = [corner(3000, seed) for seed in range(4)]
     clouds[2] = clouds[2][clouds[2][:, 0] < 1]
     scans, poses = list(map(scan, clouds)), np.tile(np.eye(4), (4, 1, 1))
     shared = overlaps(scans, poses, np.array([0, 0, 0, 1]), VOXEL)

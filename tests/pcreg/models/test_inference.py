@@ -14,8 +14,7 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.torch_inference import TorchInference
 from pcreg.models.weights import load_weights, save_weights
 from pcreg.models.weights_file import Architecture, read_weights
-from tests.pcreg.scenes import moved_sheet, wavy_sheet
-from tests.processes import python
+from tests.pcreg.scenes import wavy_sheet
 
 TINY = Architecture(0.05, out_channels=8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
 
@@ -80,11 +79,3 @@ def test_pytorch_is_for_what_the_other_leaves_out(architecture, kind, tmp_path):
     loaded = FCGF.load(tmp_path / "a.safetensors")
     assert type(loaded.network) is kind
     assert loaded.label == FCGF(network).label
-
-
-def test_registering_on_the_cpu_imports_no_pytorch(tmp_path):
-    program = (
-        "import sys, pcreg; found = pcreg.register(*sys.argv[1:]); "
-        "print(found.registered, 'FCGF' in pcreg.__all__, 'torch' in sys.modules)"
-    )
-    assert python("-c", program, *moved_sheet(tmp_path)).split() == ["True", "True", "False"]

@@ -11,9 +11,10 @@ from tests.pcreg.cli.register.commands import FAST
 from tests.processes import CHECKOUT, python
 
 
-def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
-    """With FPFH, PyTorch and matplotlib take longer to import than a pair takes to register."""
-    arguments = ["register", *map(str, scans), *FAST, "--descriptor", "fpfh", "--out", str(tmp_path)]
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_what_a_run_on_the_cpu_does_not_need_is_not_imported(scans, tmp_path, descriptor):
+    """PyTorch and matplotlib take longer to import than a pair takes to register."""
+    arguments = ["register", *map(str, scans), *FAST, "--descriptor", descriptor, "--out", str(tmp_path)]
     program = (
         f"import sys; from pcreg.cli.main import main; status = main({arguments}); "
         "print(status, sorted({'hydra', 'matplotlib', 'torch'} & set(sys.modules)))"
