@@ -36,6 +36,7 @@ def test_inlier_ratio():
     assert metrics.fraction_below(residuals(T, source, target), 0.1) == 0.5
     assert metrics.fraction_below(residuals(T, source, target), 0.3) == 1.0
     assert metrics.fraction_below(residuals(inverse(T), source, target), 6.0) == 0.0
+    assert metrics.fraction_below(np.array([0.1, 0.2]), 0.1) == 0.0
     assert metrics.fraction_below(np.empty(0), 0.1) == 0.0
 
 

@@ -50,3 +50,16 @@ def test_a_pcd_says_from_where_each_point_was_seen(tmp_path, data):
     found = read_cloud(tmp_path / "a.pcd")
     np.testing.assert_array_equal(found.points, rows[[0, 2, 3], :3])
     np.testing.assert_array_equal(found.viewpoint, rows[[0, 2, 3], 3:])
+    rows[:, 3:] = 0  # as PCL writes them where it knows none
+    (tmp_path / "a.pcd").write_bytes(pcd(rows, data, "x y z vp_x vp_y vp_z"))
+    assert read_cloud(tmp_path / "a.pcd").viewpoint is None
+
+
+@pytest.mark.parametrize("data", ["ascii", "binary"])
+def test_fields_of_several_numbers_are_passed_over(tmp_path, data):
+    rows = np.arange(10.0).reshape(2, 5)
+    content = pcd(rows, data, "a b x y z").replace(b"COUNT 1 1", b"COUNT 2")
+    for words in (b"FIELDS a b", b"SIZE 4 4", b"TYPE F F"):
+        content = content.replace(words, words[:-2], 1)
+    (tmp_path / "a.pcd").write_bytes(content)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, rows[:, 2:])

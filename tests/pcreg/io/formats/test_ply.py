@@ -11,7 +11,7 @@ from tests.pcreg.io.cloud_files import POINTS, ascii_ply, pcd
 def test_ply_of_either_byte_order_with_other_elements_around_and_a_name_twice(tmp_path):
     head = "ply\nformat {} 1.0\ncomment a camera first\nelement camera 2\nproperty uchar id\n"
     head += "element vertex 3\n" + 2 * "property uchar red\n"
-    head += "property double x\nproperty float y\nproperty short z\n"
+    head += "property float64 x\nproperty float y\nproperty int16 z\n"
     head += "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
     points = np.array([[1.5, 2.5, -3], [4.5, 5.5, 6], [7.5, -8.5, 9]])
     for name, order in (("binary_little_endian", "<"), ("binary_big_endian", ">")):
