@@ -51,6 +51,7 @@ def test_an_experiment_has_to_be_chosen():
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
+        ("out=", "out=: String should have at least 1 character"),
         ("epochs=0", "epochs=0: Input should be greater than 0"),
         ("workers=-1", "workers=-1: Input should be greater than or equal to 0"),
         ("validate.pairs=0", "validate.pairs=0: Input should be greater than 0"),
@@ -63,6 +64,11 @@ def test_an_experiment_has_to_be_chosen():
         ("device=tpu", "device=tpu: not on this machine"),
         ("batches=endless batches.pool=0", "batches.pool=0: Input should be greater than 0, such as"),
         ("loss=info_nce loss.temperature=0", "loss.temperature=0: Input should be greater than 0, such as"),
+        ("loss=hardest_contrastive loss.positives_per_pair=0", "loss.positives_per_pair=0: Input should be"),
+        (
+            "loss=hardest_contrastive loss.candidates_per_pair=0",
+            "loss.candidates_per_pair=0: Input should",
+        ),
         ("model.encoder=[1,2]", "model: these settings cannot be used"),
         ("data.benchmark=train", "/nowhere: has no train pairs"),
     ],

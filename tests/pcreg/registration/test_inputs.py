@@ -63,25 +63,12 @@ def test_the_viewpoints_of_the_caller_are_not_kept():
     assert not option.any()
 
 
-@pytest.mark.parametrize(
-    "cloud",
-    [
-        None,
-        5,
-        b"a.ply",
-        {},
-        [],
-        [[1, 2], [3]],
-        POINTS[:, :2],
-        POINTS.T,
-        np.zeros((500, 40, 3)),
-        np.zeros((20, 40)),
-        POINTS > 0,
-        POINTS.astype(object),
-        POINTS.astype(complex),
-        torch.from_numpy(POINTS).to_sparse(),
-    ],
-)
+OF_OTHER_SHAPES = [POINTS[:, :2], POINTS.T, np.zeros((500, 40, 3)), np.zeros((20, 40))]
+OF_OTHER_TYPES = [POINTS > 0, POINTS.astype(object), POINTS.astype(complex)]
+NO_ARRAYS = [None, 5, b"a.ply", {}, [], [[1, 2], [3]], torch.from_numpy(POINTS).to_sparse()]
+
+
+@pytest.mark.parametrize("cloud", [*OF_OTHER_SHAPES, *OF_OTHER_TYPES, *NO_ARRAYS])
 def test_what_is_no_cloud(cloud):
     with pytest.raises(InputError, match="left: ") as caught:
         as_cloud(cloud, "left")

@@ -18,21 +18,16 @@ def added(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).permutation(np.concatenate([points, rows]))
 
 
-@pytest.mark.parametrize("share", [0.001, 0.45])
-def test_repeated_zeros_are_left_out_and_counted(room, share):
-    zeros = np.zeros((int(share / (1 - share) * len(room.source)), 3))
-    cloud = as_cloud(added(room.source, zeros), "left")
-    assert len(cloud.points) == len(room.source)
-    assert cloud.dropped == len(zeros)
-    assert cloud.notes == (f"{len(zeros)} rows of zeros, no return, are left out",)
-
-
-@pytest.mark.parametrize("fill", [(-9999, -9999, -9999), (3e38, 3e38, 3e38)])
-def test_a_fill_value_is_left_out_and_counted(room, fill):
-    cloud = as_cloud(added(room.source, np.tile(fill, (len(room.source), 1))), "left")
+@pytest.mark.parametrize(
+    ("fill", "share", "words"),
+    [(0, 0.001, "zeros"), (0, 0.45, "zeros"), (-9999, 0.5, "-9999 " * 3), (3e38, 0.5, "3e+38 " * 3)],
+)
+def test_repeated_rows_without_a_return_are_left_out_and_counted(room, fill, share, words):
+    rows = np.full((int(share / (1 - share) * len(room.source)), 3), fill)
+    cloud = as_cloud(added(room.source, rows), "left")
     assert sorted(map(tuple, cloud.points)) == sorted(map(tuple, room.source))
-    value = " ".join(f"{x:g}" for x in fill)
-    assert cloud.notes == (f"{len(room.source)} rows of {value}, no return, are left out",)
+    assert cloud.dropped == len(rows)
+    assert cloud.notes == (f"{len(rows)} rows of {words.strip()}, no return, are left out",)
 
 
 def test_a_single_point_at_the_origin_is_a_point(room):

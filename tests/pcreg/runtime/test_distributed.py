@@ -1,5 +1,4 @@
 import subprocess
-import textwrap
 import time
 from pathlib import Path
 
@@ -27,38 +26,39 @@ def test_one_process_is_alone():
         assert [*ranks.had_by_all(iter([1, None, 2]))] == [1, None, 2]
 
 
+STEP = """
+import time
+from pathlib import Path
+
+import torch
+from pcreg.runtime.distributed import init_distributed
+from pcreg.training.optimisation import as_one
+
+def step(ranks):
+    network = torch.nn.Linear(2, 1)
+    network.weight.data.fill_(1.0 + ranks.rank)
+    ranks.share_state(network)
+    assert network.weight.tolist() == [[1.0, 1.0]]
+    network(torch.tensor([[1.0 + ranks.rank, 3.0], [10.0, 0.0]])).sum().backward()
+    ranks.average(as_one([*network.parameters()]))
+    return network.weight.grad.tolist(), network.bias.grad.tolist()
+
+with init_distributed("cpu") as ranks:
+    gradient = step(ranks)
+    with ranks.main_process_first():
+        if ranks.first:
+            time.sleep(0.5)
+            Path("truth").write_text("computed")
+        assert Path("truth").read_text() == "computed"
+    batches = [[1, 2, None, 4, 5], [6, None, 8, 9, 10]][ranks.rank]
+    usable = [*ranks.had_by_all(iter(batches))], [*ranks.had_by_all(iter([]))]
+    Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
+"""
+
+
 def test_processes_average_their_gradients_and_step_together(tmp_path):
     script = tmp_path / "two.py"
-    script.write_text(
-        textwrap.dedent("""
-        import time
-        from pathlib import Path
-
-        import torch
-        from pcreg.runtime.distributed import init_distributed
-        from pcreg.training.optimisation import as_one
-
-        def step(ranks):
-            network = torch.nn.Linear(2, 1)
-            network.weight.data.fill_(1.0 + ranks.rank)
-            ranks.share_state(network)
-            assert network.weight.tolist() == [[1.0, 1.0]]
-            network(torch.tensor([[1.0 + ranks.rank, 3.0], [10.0, 0.0]])).sum().backward()
-            ranks.average(as_one([*network.parameters()]))
-            return network.weight.grad.tolist(), network.bias.grad.tolist()
-
-        with init_distributed("cpu") as ranks:
-            gradient = step(ranks)
-            with ranks.main_process_first():
-                if ranks.first:
-                    time.sleep(0.5)
-                    Path("truth").write_text("computed")
-                assert Path("truth").read_text() == "computed"
-            batches = [[1, 2, None, 4, 5], [6, None, 8, 9, 10]][ranks.rank]
-            usable = [*ranks.had_by_all(iter(batches))], [*ranks.had_by_all(iter([]))]
-            Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
-        """)
-    )
+    script.write_text(STEP)
     status, said = torchrun(script)
     assert status == 0, said
     for rank in range(2):
@@ -67,27 +67,28 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
         assert (tmp_path / f"rank {rank}").read_text() == expected
 
 
+FAILS = """
+import sys
+
+from pcreg.cli import config as entry
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.distributed import init_distributed
+
+def main(_):
+    with init_distributed("cpu") as ranks:
+        if ranks.rank == 1:
+            raise InputError("a.ply: holds no points; give another")
+        with ranks.main_process_first():
+            pass
+
+entry.compose_config = lambda *_: None
+sys.exit(entry.run("train", main, [], program="fails.py"))
+"""
+
+
 def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
     script = tmp_path / "fails.py"
-    script.write_text(
-        textwrap.dedent("""
-        import sys
-
-        from pcreg.cli import config as entry
-        from pcreg.runtime.errors import InputError
-        from pcreg.runtime.distributed import init_distributed
-
-        def main(_):
-            with init_distributed("cpu") as ranks:
-                if ranks.rank == 1:
-                    raise InputError("a.ply: holds no points; give another")
-                with ranks.main_process_first():
-                    pass
-
-        entry.compose_config = lambda *_: None
-        sys.exit(entry.run("train", main, [], program="fails.py"))
-        """)
-    )
+    script.write_text(FAILS)
     start = time.monotonic()
     status, said = torchrun(script)
     assert status == 1

@@ -25,15 +25,6 @@ def test_byte_order_marks(tmp_path, suffix, head, encoding):
     np.testing.assert_array_equal(read_cloud(path).points, POINTS)
 
 
-@pytest.mark.parametrize("suffix", [".xyz", ".pts"])
-@pytest.mark.parametrize("between", [" ", "\t", " ; "])
-@pytest.mark.parametrize("head", ["", "//x y z\n\n"])
-def test_decimal_commas(tmp_path, suffix, between, head):
-    path = tmp_path / f"a{suffix}"
-    path.write_text(lines(between, ",", head))
-    np.testing.assert_array_equal(read_cloud(path).points, POINTS)
-
-
 def test_decimal_commas_that_begin_in_a_later_row(tmp_path):
     for between in (" ", ";"):
         (tmp_path / "a.xyz").write_text(f"1{between}2{between}3\n" + lines(between, ","))
@@ -59,15 +50,15 @@ def test_commas_of_both_kinds_and_too_few_rows_are_refused(tmp_path):
     assert "write semicolons between" in refusal(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("between", [" ", "\t", ",", ", ", ";", " ; "])
-@pytest.mark.parametrize(
-    "head",
-    ["", "x y z i\n", "//X Y Z I\n", "# made by hand, x;y;z\n\n", "X,Y,Z,Intensity\n", '"x";"y";"z"\n'],
-)
+HEADS = ["", "x y z i\n", "//X Y Z I\n", "# made by hand, x;y;z\n\n", "X,Y,Z,Intensity\n", '"x";"y";"z"\n']
+PUNCTUATION = [*product([" ", "\t", ";", " ; "], ".,"), (",", "."), (", ", ".")]
+
+
+@pytest.mark.parametrize(("between", "decimal"), PUNCTUATION)
+@pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("suffix", [".xyz", ".pts"])
-def test_text_with_separators_and_headings(tmp_path, suffix, head, between):
-    rows = "".join(between.join(map(str, (*row, 7))) + "\n" for row in POINTS)
-    (tmp_path / f"a{suffix}").write_text(head + rows)
+def test_text_with_separators_headings_and_decimal_commas(tmp_path, suffix, head, between, decimal):
+    (tmp_path / f"a{suffix}").write_text(lines(between, decimal, head))
     np.testing.assert_array_equal(read_cloud(tmp_path / f"a{suffix}").points, POINTS)
 
 
