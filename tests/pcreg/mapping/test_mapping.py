@@ -37,7 +37,7 @@ def places(tmp_path_factory):
         room = stored_room(number)
         poses = room.T_world_target, room.T_world_source, room.T_world_target
         for name, points, pose in zip(
-            order, (room.target[::2], room.source, room.target[1::2]), poses, strict=True
+            order, (room.target[::2], room.source[::2], room.target[1::2]), poses, strict=True
         ):
             write_ply(folder / f"{name}.ply", points)
             truth[name] = pose

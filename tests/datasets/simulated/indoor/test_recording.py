@@ -111,7 +111,7 @@ def test_two_cameras_see_one_room(share, monkeypatch):
     assert mean_overlap(both, pairs, 0.05) > max(0.3, 1.5 * mean_overlap(both, pairs, 0.05, shift=0.2))
 
 
-def test_scenes_are_proper_and_each_style_occurs():
+def test_scenes_are_finite_full_and_of_the_size_of_rooms():
     for index in range(3 * len(STYLES)):
         scene = indoor_scene(np.random.default_rng([0, index]))
         T = scene.solids.T_world_unit
