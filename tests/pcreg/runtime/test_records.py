@@ -70,7 +70,7 @@ def test_half_a_line_is_dropped_and_lines_are_brought_into_order(tmp_path):
     for order in ("cab", "abc"):
         assert [json.loads(line)["pair"] for line in path.read_text().splitlines()] == list(order)
         again.order(["a", "b", "c"])
-    with pytest.raises(InputError, match=r"holds another run \(seed is 1 there and 2 here\); give this"):
+    with pytest.raises(InputError, match=r"\(seed is 1 there and 2 here\); use the same, or give"):
         Records(path, {"seed": 2})
 
 

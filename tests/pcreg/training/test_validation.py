@@ -44,5 +44,5 @@ def test_the_table_says_what_changed_and_nothing_is_measured_twice(tmp_path):
     assert compare(*again, Sheets(3), protocol, tmp_path, seed=0) == table
     changed = Sheets(3)
     changed.fingerprint = "other files of the same names"
-    with pytest.raises(InputError, match=r"scans is  there and other files .*; delete the folder .* again"):
+    with pytest.raises(InputError, match=r"scans is  there and other files .* delete the folder .* again"):
         compare(before, after, changed, protocol, tmp_path, seed=0)
