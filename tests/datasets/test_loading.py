@@ -71,14 +71,14 @@ class Large:
 
 if __name__ == "__main__":
     sys.batches = load(Large(), workers=2, batch_size=None)  # still there when Python ends
-    next(sys.batches)
+    next(sys.batches), next(sys.batches)  # the first of either process
     time.sleep(float(sys.argv[1]))
 """
 
 
 @contextmanager
 def training(folder, seconds):
-    """A process that takes one batch of two loader processes, and ends some seconds later."""
+    """A process that takes a batch of each of two loader processes, and ends some seconds later."""
     script = folder / "training.py"
     script.write_text(TRAINING)
     with started(script, seconds, start_new_session=True) as process:
