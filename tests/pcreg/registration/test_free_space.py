@@ -68,7 +68,7 @@ def sight(source: np.ndarray, target: np.ndarray):
 
 
 def test_what_stands_half_of_the_margin_before_a_wall_is_against_a_motion_unless_it_touches():
-    """Of ten columns of a board three are within 30 cm of a strip beside it."""
+    """Three of ten columns of a board are within 30 cm of a strip beside it."""
     z = np.arange(-0.1, 0.1, 0.02)
     strip = np.stack([np.full(10, 3.1), np.full(10, 0.33), z], axis=1)
     found = sight(wall(3.1, half=0.1), np.concatenate([wall(4.0), strip]))

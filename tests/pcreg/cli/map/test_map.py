@@ -74,7 +74,7 @@ def test_a_map_overwrites_nothing_of_others(scans, capsys):
 
 
 def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
-    """Of two files with the same points there is a note."""
+    """A note names two files with the same points."""
     (tmp_path / "y.ply").write_bytes((scans / "a.ply").read_bytes())
     names = [str(scans / "*"), str(tmp_path / "*.ply")]
     out = tmp_path / "out"
