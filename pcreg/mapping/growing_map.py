@@ -140,7 +140,7 @@ class GrowingMap:
             pass
 
     def _compare(self, keypoints: KeypointFile, sums: Sequence[str], pairs: Sequence[ScanPair]) -> None:
-        """Screen pairs of scans; counts are kept by the checksums of both, and not computed again."""
+        """Screen pairs of scans. The folder keeps each count by the checksums of both, for later runs."""
         path, kept = self.work.folder / "screened.json", {}
         with suppress(OSError, ValueError, TypeError):
             kept = dict(json.loads(path.read_text()))

@@ -182,7 +182,7 @@ def is_map(folder: Path) -> bool:
 
 
 def is_of_run(path: str | Path) -> bool:
-    """True for a file that a map or a batch wrote, also one that was stopped, and which is no scan."""
+    """True for a file that a map or a batch wrote, even one that was stopped: such a file is no scan."""
     name, folder = Path(path).name, Path(path).parent
     if name == PAIRS or re.search(_DESCRIBED, Path(path).as_posix()):
         return True
