@@ -19,9 +19,11 @@ from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
+from pcreg.runtime import cached_property
 
 MAX_PROBES = 200
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
+THINNED_VOXELS = 2.0  # edge of the cells of which one point stands for a scan there
 # Of a verification; of a search motions (4, 4) with their probabilities, likeliest first
 Answer = Registration | list[tuple[np.ndarray, float]]
 
@@ -44,12 +46,17 @@ class Scan:
         """Some points (P, 3) of the surface, by which motions of the scan are compared."""
         return every_nth(self.surface, MAX_PROBES)
 
+    @cached_property
+    def thinned(self) -> np.ndarray:
+        """Points (K, 3) of the surface, a fourth or less, by which overlap is estimated."""
+        return self.surface[voxel_downsample(self.surface, THINNED_VOXELS * self.keypoints.voxel)]
+
 
 def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> csr_array:
     """Estimated overlap of each two scans of one component, as a fraction of the smaller: (n, n)."""
     edge = CELL_VOXELS * voxel
     cells = [
-        np.floor(transform(pose, scan.surface) / edge).astype(np.int64)
+        np.floor(transform(pose, scan.thinned) / edge).astype(np.int64)
         for scan, pose in zip(scans, poses, strict=True)
     ]
     lowest = np.min([cell.min(0) for cell in cells], axis=0)
