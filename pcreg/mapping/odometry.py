@@ -32,7 +32,7 @@ def steps(
         return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
 
     for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
-        name = f"odometry: {name_of(pair)}"
+        name = f"odometry at {voxel:g} m: {name_of(pair)}"  # further scans may change the voxel size
         record = records.by_pair.get(name)
         if record is None or record["stamp"] != work.stamp(pair):
             record = _step(scan_of, motion, scans[n], scans[n - 1], voxel, pair)
