@@ -99,6 +99,7 @@ class Trainer:
         self.network.load_state_dict(state["network"])
         if self.averaged:
             self.averaged.load_state_dict(state["averaged"])
+        self.optimizer.step()  # without gradients it changes nothing, but a scheduler warns if none was made
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.state = TrainState(**state["state"])

@@ -125,6 +125,22 @@ def test_a_training_that_is_stopped_keeps_all_steps(tmp_path, whole, when, numbe
         assert torch.equal(tensor, resumed.network.state_dict()[name]), name
 
 
+@pytest.mark.usefixtures("sigterm")
+def test_a_training_that_is_stopped_in_its_first_validation_resumes_without_a_warning(tmp_path, recwarn):
+    def stop(net):
+        if (tmp_path / "last.pt").exists():
+            os.kill(os.getpid(), signal.SIGTERM)
+        return {"feature_match_recall": 0.0, "inlier_ratio": 0.0}
+
+    with pytest.raises(SystemExit):
+        trainer(tmp_path, checkpoint_every=1).fit(batches(), 1, stop)
+    resumed = trainer(tmp_path)
+    assert resumed.resume()
+    assert (resumed.state.epoch, resumed.state.batch) == (0, 2)
+    resumed.fit(batches(), 1, lambda net: {"feature_match_recall": 0.0, "inlier_ratio": 0.0})
+    assert not [str(each.message) for each in recwarn if "lr_scheduler" in str(each.message)]
+
+
 def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
     twice = Cut((1, 0), lambda batch: Sends(batch, signal.SIGINT, times=2))  # the first signal waits
     with pytest.raises(KeyboardInterrupt):
