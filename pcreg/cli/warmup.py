@@ -33,8 +33,7 @@ def _run(device: str, weights: Path | None) -> int:
         raise InputError("this machine has no GPU for pcreg; the CPU needs no warmup")
     if choose_device(device) == "cpu":
         raise InputError("device=cpu: nothing is compiled for the CPU; use cuda or cuda:N")
-    from pcreg.kernels.warmup import ALL_SIZES  # PyTorch takes a second to import
-    from pcreg.models.torch_inference import compile_kernels
+    from pcreg.models.torch_inference import ALL_SIZES, compile_kernels  # PyTorch takes a second to import
     from pcreg.models.weights import load_weights
 
     start = time.perf_counter()

@@ -86,7 +86,7 @@ def _sizes(pyramid: Pyramid) -> list[int]:
 def empty_triplets(
     n_out: int,
     n_in: int,
-    device: torch.device,
+    device: torch.device | str,
     size: int = 0,
     n_shared: int = 0,
     max_shared: int = 1,

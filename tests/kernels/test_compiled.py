@@ -15,13 +15,13 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime import driver
 
-from pcreg.kernels import conv, warmup
+from pcreg.kernels import conv
 from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import batch_norm, blocks, launch, output_stationary, weight_gradient
 from pcreg.kernels.triton.launch import Compilation, collected_launches
+from pcreg.models.torch_inference import ALL_SIZES, compile_kernels
 from pcreg.models.weights_file import Architecture
-from pcreg.models.resunet import ResUNet
 
 
 class Driver:
@@ -44,9 +44,7 @@ with collected_launches() as others:
     batch_norm.BatchNorm.apply(*arguments).sum().backward()
     for dtype in (torch.float32, torch.bfloat16):
         conv.point_conv(rows.to(dtype), weight.to(dtype), triplets)
-architecture = Architecture(kernel="ppf")
-make, device = (lambda: ResUNet(architecture)), torch.device("cpu")
-warmup.compile_ahead(make, architecture, device, 2, warmup.ALL_SIZES).wait()
+compile_kernels(Architecture(kernel="ppf"), "cpu", ALL_SIZES).wait()
 Compilation(others, 2).wait()
 print(*(key[0].__name__ for key in launch._loaded))
 """

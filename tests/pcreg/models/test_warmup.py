@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.kernels import conv, warmup
+from pcreg.kernels import conv
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, search_at_once
+from pcreg.models import torch_inference
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import Architecture
 from tests.kernels.clouds import DEVICE
@@ -28,10 +29,11 @@ def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
         monkeypatch.setattr(each, "processors", lambda device: processors)
     monkeypatch.setattr(output_stationary, "_plan", cache(output_stationary._plan.__wrapped__))
     monkeypatch.setattr(launch, "Compilation", lambda launches, cores: launches)
-    monkeypatch.setattr(warmup, "_start", lambda device: None)
+    monkeypatch.setattr(torch_inference, "_start", lambda device: None)
     architecture = Architecture(kernel=kernel, encoder=(16, 16, 32, 80), decoder=(16, 16, 16, 32))
-    network, device = ResUNet(architecture).eval(), torch.zeros(0, device=DEVICE).device
-    compiled = warmup.compile_ahead(lambda: network, architecture, device, 2, warmup.ALL_SIZES)
+    network = ResUNet(architecture).to(DEVICE).eval()
+    compile_kernels = torch_inference.compile_kernels.__wrapped__  # without its cache
+    compiled = compile_kernels(architecture, DEVICE, torch_inference.ALL_SIZES)
     batch = PointBatch.from_clouds([wavy_sheet(1000)]).to(DEVICE)
     pyramids = [Pyramid.build(batch, replace(architecture, voxel=voxel)) for voxel in (1e-4, 0.1)]
     with launch.collected_launches() as needed:
