@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cpu.conv import find_buckets, sort_triplets
+from pcreg.kernels.cpu.conv import sort_triplets
 from pcreg.kernels.cpu.stencil import swap_height_axes
 from pcreg.kernels.tiles import ROWS, Tiles
 
@@ -28,19 +28,6 @@ class Symmetry(IntEnum):
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """Runs of triplets that share (k, i): P buckets, in the order of the triplets.
-
-    On real scans a bucket has 1.2 to 1.4 points, so summing a bucket's features before multiplying by
-    W[k] saves up to a third of the multiplications.
-    """
-
-    i: Tensor  # (P,) int32, the output row of each bucket
-    offsets: Tensor  # (P + 1,) int32, its triplets are offsets[p] .. offsets[p + 1]
-    k_offsets: Tensor  # (K + 1,) int64, the buckets of cell k are k_offsets[k] .. k_offsets[k + 1]
-
-
-@dataclass(frozen=True)
 class Triplets:
     """T triplets (i, j, k) of a convolution, sorted by k, then i, then j."""
 
@@ -50,8 +37,8 @@ class Triplets:
     n_out: int  # rows of the output
     n_in: int  # rows of the input
     symmetric: Symmetry = Symmetry.NONE  # if another, i and j are rows of the same points
-    # Derived once; the copy that `pair_with` makes shares the arrangements.
-    _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
+    # Derived once; the copy that `pair_with` makes shares the tiles.
+    _tiles: list[Tiles] = field(default_factory=list, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
     @staticmethod
@@ -115,28 +102,12 @@ class Triplets:
         self._transposed[:] = [transposed]
 
     @property
-    def buckets(self) -> Buckets:
-        """Runs of triplets that share cell and output row, found at the first call."""
-        if "buckets" not in self._arrangements:
-            arrays = find_buckets(self.i.cpu().numpy(), self.k_offsets.cpu().numpy())
-            parts = (torch.from_numpy(array).to(self.i.device) for array in arrays)
-            self._arrangements["buckets"] = Buckets(*parts)
-        return self._arrangements["buckets"]
-
-    @property
     def tiles(self) -> Tiles:
         """Triplets by tile of output rows, found at the first call."""
-        if "tiles" not in self._arrangements:
-            self._arrangements["tiles"] = Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
-        return self._arrangements["tiles"]
+        if not self._tiles:
+            self.take_tiles(Tiles.build(self.i, self.j, self.k_offsets, self.n_out))
+        return self._tiles[0]
 
     def take_tiles(self, tiles: Tiles) -> None:
         """Keep tiles that a search has derived."""
-        self._arrangements["tiles"] = tiles
-
-    def to(self, device: torch.device | str) -> "Triplets":
-        """The triplets on `device`. Arrangements and transposed triplets are derived there anew."""
-        if self.i.to(device) is self.i:
-            return self
-        tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
-        return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
+        self._tiles[:] = [tiles]

@@ -19,12 +19,12 @@ def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
     return torch.rand(sum(lengths), 3, generator=generator, dtype=dtype) * extent, torch.tensor(lengths)
 
 
-def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0):
+def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0, device="cpu"):
     """Native triplets between two random clouds; `fan_in` widens the radius and so the buckets."""
     centres, centre_lengths = random_batch([n_out], seed=seed)
     points, lengths = random_batch([n_in], seed=seed + 1)
-    size = fan_in / kernel_size
-    return native_triplets(centres, points, centre_lengths, lengths, size, kernel_size, fan_in)
+    batches = (each.to(device) for each in (centres, points, centre_lengths, lengths))
+    return native_triplets(*batches, fan_in / kernel_size, kernel_size, fan_in)
 
 
 def counted(points, lengths, size, kernel_size, radius, normals=None):

@@ -48,7 +48,7 @@ def shared(request, monkeypatch):
 @pytest.mark.parametrize("M", [7, 150] if ON_GPU else [7])
 @torch.no_grad()
 def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, dtype, M):
-    triplets = random_triplets(30, 40).to(DEVICE)
+    triplets = random_triplets(30, 40, device=DEVICE)
     features, weight = values(40, 9, dtype=dtype), values(27, 1, 9, M, dtype=dtype)
     epilogue = epilogues(30, M, dtype)[kind]
     out = point_conv(features, weight, triplets, epilogue=epilogue)
@@ -61,7 +61,7 @@ def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, d
 @pytest.mark.parametrize(("C", "M", "kernel_size"), [(1, 33, 5), (7, 150, 3)])
 @torch.no_grad()
 def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
-    triplets = random_triplets(150, 90, kernel_size=kernel_size).to(DEVICE)
+    triplets = random_triplets(150, 90, kernel_size=kernel_size, device=DEVICE)
     features, weight = values(90, C), values(kernel_size**3, 1, C, M)
     out = output_stationary.mvmr(features, weight, triplets)
     expected = reference.mvmr(features, weight, triplets)
@@ -102,7 +102,7 @@ def test_epilogues_with_gradients_are_refused():
 
 @torch.no_grad()
 def test_the_relu_does_not_hide_nan(by_triton):
-    triplets = random_triplets(5, 5).to(DEVICE)
+    triplets = random_triplets(5, 5, device=DEVICE)
     features = torch.full((5, 4), torch.nan, device=DEVICE)
     out = point_conv(features, values(27, 1, 4, 4), triplets, epilogue=Epilogue(relu=True))
     assert out.isnan().any()

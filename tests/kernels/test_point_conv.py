@@ -11,12 +11,12 @@ from pcreg.models.layers import ResidualBlock
 from tests.kernels.clouds import DEVICE, random_batch, random_normals, random_triplets
 
 
-def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, seed=0, fan_in=0.35):
-    generator = torch.Generator().manual_seed(seed)
-    triplets = random_triplets(n_out, n_in, kernel_size=kernel_size, seed=seed, fan_in=fan_in)
-    features = torch.randn(n_in, C, generator=generator, dtype=dtype)
-    shape = (kernel_size**3, 1, C, M)
-    return features, torch.randn(shape, generator=generator, dtype=dtype), triplets
+def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, fan_in=0.35, device="cpu"):
+    generator = torch.Generator().manual_seed(0)
+    triplets = random_triplets(n_out, n_in, kernel_size=kernel_size, fan_in=fan_in, device=device)
+    shapes = (n_in, C), (kernel_size**3, 1, C, M)
+    values = (torch.randn(shape, generator=generator, dtype=dtype).to(device) for shape in shapes)
+    return *values, triplets
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5])
@@ -58,8 +58,8 @@ def test_gradients(triplets):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_sums_and_the_weight_gradient_alone_are_rounded_once(dtype):
     device = DEVICE if dtype == torch.float32 else "cpu"  # a GPU rounds half precision more than once
-    features, weight, triplets = problem(40, 50, 4, 6, fan_in=0.9, dtype=dtype)
-    features, weight, triplets = features.to(device), weight.to(device).requires_grad_(), triplets.to(device)
+    features, weight, triplets = problem(40, 50, 4, 6, fan_in=0.9, dtype=dtype, device=device)
+    weight.requires_grad_()
     out = point_conv(features, weight, triplets)
     (grad,) = torch.autograd.grad(out.sum(), weight)
     exact = reference.mvmr(features.double(), weight.double(), triplets)

@@ -27,7 +27,7 @@ def made_up(T, n_out, n_in, n_cells):
     i = torch.randint(max(n_out, 1), (T,), generator=generator)
     j = torch.randint(max(n_in, 1), (T,), generator=generator)
     k = torch.randint(n_cells, (T,), generator=generator)
-    return Triplets.from_unsorted(i, j, k, n_out, n_in, n_cells)
+    return Triplets.from_unsorted(*(each.to(DEVICE) for each in (i, j, k)), n_out, n_in, n_cells)
 
 
 def check(triplets, C, M, precision="float32"):
@@ -37,7 +37,6 @@ def check(triplets, C, M, precision="float32"):
     def values(*shape):
         return torch.randn(shape, generator=generator).to(DEVICE, dtype).requires_grad_()
 
-    triplets = triplets.to(DEVICE)
     features = values(triplets.n_in, C)
     weight = values(triplets.n_cells, 1, C, M)
     grad_out = values(triplets.n_out, M).detach()
@@ -73,7 +72,7 @@ def test_numbers_of_triplets_and_cells(T, n_cells):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_buckets_of_up_to_nine_points(precision):
     triplets = made_up(1023, 130, 400, 2)
-    assert torch.diff(triplets.buckets.offsets).max() >= 9
+    assert triplets.tiles.shared_size.max() >= 9
     check(triplets, 33, 32, precision)
 
 
@@ -83,16 +82,15 @@ def test_empty_clouds(n_out, n_in):
 
 
 def test_points_seen_from_one_another_need_no_transposed_triplets():
-    points, lengths = random_batch([25, 0, 35])
+    points, lengths = (each.to(DEVICE) for each in random_batch([25, 0, 35]))
     triplets = native_triplets(points, points, lengths, lengths, 0.2, 3)
     assert triplets.symmetric
-    triplets = triplets.to(DEVICE)
     check(triplets, 16, 8)
     assert not triplets._transposed
 
 
 def test_noncontiguous_features_and_weights():
-    triplets = made_up(63, 40, 50, 5).to(DEVICE)
+    triplets = made_up(63, 40, 50, 5)
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(7, 50, generator=generator).to(DEVICE).T.requires_grad_()
     weight = torch.randn(8, 7, 1, 5, generator=generator).to(DEVICE).permute(3, 2, 1, 0).requires_grad_()
@@ -117,7 +115,7 @@ def test_a_program_takes_several_tiles():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
 def test_infinity_is_not_hidden():
-    triplets = made_up(63, 40, 50, 27).to(DEVICE)
+    triplets = made_up(63, 40, 50, 27)
     features = torch.ones(50, 8, device=DEVICE)
     features[triplets.j[0]] = torch.inf
     out = point_conv(features, torch.ones(27, 1, 8, 8, device=DEVICE), triplets)
@@ -127,7 +125,7 @@ def test_infinity_is_not_hidden():
 
 @needs_gpu
 def test_results_are_bit_equal():
-    triplets = made_up(10**5, 5000, 6000, 343).to(DEVICE)
+    triplets = made_up(10**5, 5000, 6000, 343)
     features, weight = torch.randn(6000, 64, device=DEVICE), torch.randn(343, 1, 64, 64, device=DEVICE)
     results = []
     for _ in range(5):
@@ -141,8 +139,8 @@ def test_results_are_bit_equal():
 @needs_gpu
 def test_offsets_beyond_two_to_the_31():
     n = 2**25 + 5  # times 64 channels: 2^31 elements and some
-    rows = torch.tensor([0, 7, n - 1])
-    triplets = Triplets.from_unsorted(rows, rows, torch.zeros(3, dtype=torch.int64), n, n, 1).to(DEVICE)
+    rows = torch.tensor([0, 7, n - 1], device=DEVICE)
+    triplets = Triplets.from_unsorted(rows, rows, torch.zeros_like(rows), n, n, 1)
     features = torch.zeros(n, 64, dtype=torch.float16, device=DEVICE)
     features[-1] = 1
     weight = torch.ones(1, 1, 64, 64, dtype=torch.float16, device=DEVICE)
@@ -156,7 +154,7 @@ def test_offsets_beyond_two_to_the_31():
 @needs_gpu
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_autocast(dtype):
-    triplets = made_up(1023, 300, 300, 27).to(DEVICE)
+    triplets = made_up(1023, 300, 300, 27)
     features = torch.randn(300, 32, device=DEVICE, requires_grad=True)
     weight = torch.randn(27, 1, 32, 32, device=DEVICE, requires_grad=True)
     with torch.autocast("cuda", dtype):
@@ -169,7 +167,7 @@ def test_autocast(dtype):
 @needs_gpu
 @pytest.mark.parametrize("n_cells", [27, 343])
 def test_cuda_graph_of_forward_and_backward(n_cells):
-    triplets = made_up(10**4, 900, 800, n_cells).to(DEVICE)
+    triplets = made_up(10**4, 900, 800, n_cells)
     features = torch.randn(800, 32, device=DEVICE, requires_grad=True)
     weight = torch.randn(n_cells, 1, 32, 64, device=DEVICE, requires_grad=True)
 
