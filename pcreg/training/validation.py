@@ -31,11 +31,7 @@ def check_pairs(dataset: PairDataset) -> None:
 
 
 def feature_match_recall(
-    descriptor: Descriptor,
-    dataset: PairDataset,
-    n_points: int = 5000,
-    tau: float = 0.1,
-    minimum: float = 0.05,
+    descriptor: Descriptor, dataset: PairDataset, n_points: int, tau: float, minimum: float
 ) -> dict[str, float]:
     """Match random points one way, source to target, and count right matches.
 

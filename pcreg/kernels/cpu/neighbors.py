@@ -38,12 +38,6 @@ class Pairs(NamedTuple):
         rows = np.flatnonzero(near)  # quicker to take than a mask
         return Pairs(self.i.take(rows), self.j.take(rows), self.offset.take(rows, 1))
 
-    def parts(self, count: int) -> Iterator["Pairs"]:
-        """The pairs, `count` at a time."""
-        for start in range(0, len(self.i), count):
-            some = slice(start, start + count)
-            yield Pairs(self.i[some], self.j[some], self.offset[:, some])
-
 
 def pairs_between(
     queries: np.ndarray,

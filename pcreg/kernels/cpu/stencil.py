@@ -60,7 +60,8 @@ def counts(
     """Neighbours (K, N) in each kernel cell of each of `count` points, from `pairs_within` the radius."""
     found = np.zeros((kernel_size**3, count), np.int32)
     found[_middle(kernel_size, normals)] = 1  # itself
-    for some in pairs.parts(PAIRS_AT_ONCE):
+    for start in range(0, len(pairs.i), PAIRS_AT_ONCE):
+        some = Pairs(*(column[..., start : start + PAIRS_AT_ONCE] for column in pairs))
         k, back = _cells_from_both_ends(some, size, kernel_size, radius, normals)
         for cell, row in ((k, some.i), (back, some.j)):
             cell *= count

@@ -26,7 +26,7 @@ def trainer(folder, lr=3e-3, epochs=None, **settings):
 
 
 def validate(net):
-    return feature_match_recall(FCGF(net), Sheets(2), n_points=1000, tau=0.05)
+    return feature_match_recall(FCGF(net), Sheets(2), n_points=1000, tau=0.05, minimum=0.05)
 
 
 class Stopped(Exception):
