@@ -31,7 +31,7 @@ from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.graphed import GraphedNetwork
-from pcreg.training.losses import HardestContrastive, Loss
+from pcreg.training.losses import Loss
 from pcreg.training.optimisation import AveragedNetwork, as_one
 from pcreg.training.transfers import Outcome, Scalars, on_device
 
@@ -55,9 +55,9 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         folder: str | Path,
         *,
+        loss: Loss,
         scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,  # stepped once per epoch
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
-        loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
         ema: float = 0.0,  # decay of an average of the weights, which is then validated and written; 0: none
         seed: int = 0,
@@ -72,7 +72,7 @@ class Trainer:
         self.averaged = AveragedNetwork(self.network, ema) if ema else None
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
-        self.folder, self.loss = Path(folder), loss or HardestContrastive()
+        self.folder, self.loss = Path(folder), loss
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
         # The descriptors, and gradients, of a pyramid
         self.describe: Callable[[Pyramid], torch.Tensor] = self.network
