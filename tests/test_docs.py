@@ -78,7 +78,7 @@ def test_names_of_the_package_can_be_imported(page):
 def test_commands_have_options_and_settings_that_exist(command):
     verb, *words = shlex.split(command)
     if verb == "register":
-        parsed(words, "pcreg register")  # ends the process if it cannot be read
+        parsed(words)  # ends the process if it cannot be read
     else:
         compose_config(verb, words)
 

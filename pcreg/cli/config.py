@@ -121,21 +121,13 @@ def _composed(
         raise InputError(f"{': '.join(lines)}{remedy}") from error
 
 
-def run(
-    name: str,
-    command: Callable[[DictConfig], Any],
-    arguments: list[str] | None = None,
-    *,
-    program: str,
-    description: str = "",
-) -> int:
-    """Run command(cfg) under configs/<name>.yaml; returns the exit status, see `pcreg.cli.exit_status`.
+def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], description: str) -> int:
+    """Run the verb `name`, command(cfg) under configs/<name>.yaml; returns its exit status.
 
-    The `arguments`, by default those of the process, are overrides and flags. Help calls it `program`, and
-    begins with the description.
+    The arguments are overrides and flags. Help begins with the description.
     """
-    usage = f"{program} [FLAG ...] [KEY=VALUE ...]"
-    parser = options.parser_of(program, description, usage=usage, add_help=False, allow_abbrev=False)
+    usage = f"pcreg {name} [FLAG ...] [KEY=VALUE ...]"
+    parser = options.parser_of(name, description, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
     words = "a folder with settings of your own, such as data/mine.yaml, and the modules that they name"
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help=words)

@@ -21,9 +21,9 @@ SCANS = Path(str(files("pcreg.cli"))) / "demo.npz"  # python -m tests.rooms make
 UNIT = 1e-4  # metres, of its depths
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return the exit status of the registration."""
-    parser = shared.parser_of(program, __doc__)
+    parser = shared.parser_of("demo", __doc__)
     parser.add_argument("--out", type=shared.folder, default="demo", metavar="DIR", help="default: demo")
     shared.add_flags(parser)
     parser.set_defaults(json=False)

@@ -42,9 +42,9 @@ Measure = Callable[[Records], list[dict[str, Any]]]
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg evaluate") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    return config.run("evaluate", evaluate, arguments, program=program, description=__doc__)
+    return config.run("evaluate", evaluate, arguments, __doc__)
 
 
 def evaluate(cfg: DictConfig) -> dict[str, float]:

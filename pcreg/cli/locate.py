@@ -38,9 +38,9 @@ from unfinished.jsonl. Exit status: 0 all scans are found; 1 some are not; 2 bad
 """
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    parser = shared.parser_of(program, DESCRIPTION)
+    parser = shared.parser_of("locate", DESCRIPTION)
     files = "files, or patterns in quotes such as 'scans/*.ply'"
     parser.add_argument("scans", nargs="+", metavar="SCAN", help=files)
     parser.add_argument("map", type=shared.folder, metavar="MAP")

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         return exit_status.status(lambda: _about(verb))
     if lacking := exit_status.status(lambda: _load(verb)):
         return lacking
-    return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")
+    return import_module(f"pcreg.cli.{verb}").main(rest)
 
 
 def _load(verb: str) -> int:

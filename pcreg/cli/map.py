@@ -39,9 +39,9 @@ from which a run continues. docs/maps.md explains them.
 """
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    parser = shared.parser_of(program, DESCRIPTION)
+    parser = shared.parser_of("map", DESCRIPTION)
     add = parser.add_argument
     files = "files, or patterns in quotes such as 'scans/*.ply'; the folder of a map stands for its scans"
     add("scans", nargs="+", type=os.path.expanduser, metavar="SCAN", help=files)

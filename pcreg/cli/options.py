@@ -29,10 +29,10 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}; --help shows all options\n")
 
 
-def parser_of(program: str, description: str, **settings: Any) -> argparse.ArgumentParser:
-    """A parser that prints the description as it is."""
+def parser_of(verb: str, description: str, **settings: Any) -> argparse.ArgumentParser:
+    """A parser for a verb of `pcreg` that prints the description as it is."""
     formatter = argparse.RawDescriptionHelpFormatter
-    return _Parser(program, description=description, formatter_class=formatter, **settings)
+    return _Parser(f"pcreg {verb}", description=description, formatter_class=formatter, **settings)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -20,9 +20,9 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing, write_text
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    parser = parser_of(program, __doc__)
+    parser = parser_of("publish", __doc__)
     parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
     parser.add_argument("name", type=Path, help="path of both files, without suffix")
     which = "of its weights; mixed are those that a fine-tuning interpolated (default: best)"

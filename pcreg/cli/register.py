@@ -35,14 +35,14 @@ records that --json prints. Exit status: 0 all registered, 1 some not, 2 and 70 
 """
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg register") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    return shared.run(parsed(arguments, program), run)
+    return shared.run(parsed(arguments), run)
 
 
-def parsed(arguments: list[str] | None, program: str = "pcreg register") -> argparse.Namespace:
-    """The options of a command line, as `program` has them; status 2 for one that cannot be read."""
-    parser = shared.parser_of(program, DESCRIPTION)
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options of a command line; status 2 for one that cannot be read."""
+    parser = shared.parser_of("register", DESCRIPTION)
     add = parser.add_argument
     add("source", type=Path, nargs="?", metavar="SOURCE")
     add("target", type=Path, nargs="?", metavar="TARGET")

@@ -36,9 +36,9 @@ NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "interpolation", "epo
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    return config.run("train", train, arguments, program=program, description=__doc__)
+    return config.run("train", train, arguments, __doc__)
 
 
 def train(cfg: DictConfig) -> dict[str, float]:

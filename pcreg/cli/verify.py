@@ -24,9 +24,9 @@ fault of the program. Clouds, and what --out DIR holds, are as `pcreg register -
 """
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    parser = parser_of(program, DESCRIPTION)
+    parser = parser_of("verify", DESCRIPTION)
     for name in ("source", "target", "transform"):
         parser.add_argument(name, type=Path, metavar=name.upper())
     pair.add_options(parser, "verification")

@@ -18,9 +18,9 @@ Exit status: 0 done, 2 no such GPU or weights that cannot be used.
 """
 
 
-def main(arguments: list[str] | None = None, program: str = "pcreg warmup") -> int:
+def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
-    parser = parser_of(program, DESCRIPTION)
+    parser = parser_of("warmup", DESCRIPTION)
     parser.add_argument("--device", default="cuda", help="cuda or cuda:N (default: %(default)s)")
     weights = "a .safetensors file of `pcreg train` (default: the shipped ones)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)

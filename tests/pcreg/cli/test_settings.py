@@ -132,7 +132,7 @@ def test_help_shows_the_values_as_they_are_set():
 
 
 def test_help_on_what_is_no_setting(capsys):
-    assert config.run("evaluate", None, ["limt=2", "--help"], program="pcreg evaluate") == 2
+    assert config.run("evaluate", None, ["limt=2", "--help"], "") == 2
     assert "limt is not a setting" in capsys.readouterr().err
 
 
@@ -157,7 +157,7 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
 
     def run(*words: str, command=lambda cfg: found.append(cfg)) -> int:
         own = ["--config-dir", str(tmp_path), *words]
-        return config.run("evaluate", command, own, program="pcreg evaluate")
+        return config.run("evaluate", command, own, "")
 
     found = []
     assert run("data=mine", "data.root=x", "+data.voxel=1") == 0

@@ -82,7 +82,7 @@ def main(_):
             pass
 
 entry.compose_config = lambda *_: None
-sys.exit(entry.run("train", main, [], program="fails.py"))
+sys.exit(entry.run("train", main, [], ""))
 """
 
 
