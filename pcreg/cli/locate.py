@@ -52,7 +52,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    shared.check(options)
     registrar, path = shared.registrar_of(options), map_file(options.map)
     matching = files_of(options.scans, least=1, left_out=is_of_run)
     scans = [scan for scan in matching if os.path.realpath(scan) != os.path.realpath(path)] or matching

@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     from pcreg.mapping import mapping
     from pcreg.viz.map_files import write_map
 
-    shared.check(options)
+    registrar = shared.registrar_of(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
     maps = list(filter(is_map, map(Path, options.scans)))
     known: list[str] = []  # first, so that the frame stays theirs
@@ -112,7 +112,6 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     written, of_others = files_in(options.out)
     shared.refuse_to_overwrite([*paths, *of_others], *written)
     _check_scans_there(options.out, paths)
-    registrar = shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}
         found = mapping.run(

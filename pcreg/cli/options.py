@@ -2,24 +2,19 @@
 
 import argparse
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pcreg.cli import exit_status
 from pcreg.io.cloud import MAX_COLUMNS
-from pcreg.registration.clouds.inputs import (
-    METRES,
-    ViewpointOption,
-    check_seed,
-    check_settings,
-    check_viewpoint,
-)
+from pcreg.registration.clouds.inputs import METRES, ViewpointOption, check_seed, check_viewpoint
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import check_folder
+from pcreg.runtime.files import writing
 
 
 class _Parser(argparse.ArgumentParser):
@@ -142,20 +137,14 @@ def for_both(options: argparse.Namespace, name: str, default: Any) -> tuple[Any,
     return given[0], given[-1]
 
 
-def check(options: argparse.Namespace) -> None:
-    """Raise InputError for options of `add_options` that cannot be used, and for a folder without access."""
-    check_seed(options.seed)
-    check_settings(options.voxel, options.weights, options.device)
-    if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
-        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
-    check_out(options.out)
-
-
 def check_out(folder: Path) -> None:
-    """Raise InputError for a file, and for a folder without access."""
+    """Raise InputError for a file, and for a folder, made or not, into which no file can be written."""
     if os.path.isfile(folder):  # Path.is_file raises where one may not search
         raise InputError(f"{folder}: --out is a file; name a folder")
-    check_folder(folder)
+    with writing(folder):
+        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
 
 
 def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:
@@ -166,7 +155,11 @@ def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:
-    """The registrar with these options; InputError for weights that cannot be read."""
+    """The registrar with the options of `add_options`; InputError for one of them that cannot be used."""
+    check_seed(options.seed)
+    if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
+        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
+    check_out(options.out)
     return Registrar(
         descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
     )

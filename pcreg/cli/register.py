@@ -94,7 +94,6 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
     within = tuple(options.within) if options.within else None
     prior = Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
     _check_search(options)
-    shared.check(options)
     if options.batch:
         return _batch(options, stdout, prior)
     shared.refuse_to_overwrite(filter(None, [options.near]), options.out / "result.json")

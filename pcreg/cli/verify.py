@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pcreg.cli import pair
-from pcreg.cli.options import check, parser_of, refuse_to_overwrite, run
+from pcreg.cli.options import parser_of, refuse_to_overwrite, run
 from pcreg.io.motion import read_motion
 
 DESCRIPTION = """\
@@ -35,6 +35,5 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    check(options)
     refuse_to_overwrite([options.transform], options.out / "result.json")
     return pair.run(options, stdout, T_target_source=read_motion(options.transform))

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import tempfile
 import time
 import zipfile
 import zlib
@@ -67,14 +66,6 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
         raise OutputError(
             f"{path}: cannot be written ({error.strerror}); make room or name another folder"
         ) from error
-
-
-def check_folder(folder: Path) -> None:
-    """Raise OutputError unless files can be written into the folder, which is not made."""
-    with writing(folder):
-        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
 
 
 @contextmanager
