@@ -55,27 +55,31 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
             yield executor
     elif workers == 0:
         yield None
-    elif workers is not None and not (isinstance(workers, int) and workers > 0):
-        raise InputError(f"workers={workers!r}: give a number of processes, 0 for none")
-    else:
-        cores, context, on_gpu = parallel.allowed(), get_context("spawn"), device != "cpu"
-        count = workers or (min(PER_GPU, len(cores)) if on_gpu else len(cores))
-        cores_of_next = context.SimpleQueue()
-        for number in range(count):
-            one = [cores[number % len(cores)]]
-            cores_of_next.put((cores[number::count] or one) if on_gpu else one)
-        pool = ProcessPoolExecutor(count, context, _begin, (cores_of_next,))
-        for _ in range(count if on_gpu else 0):
-            pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
-        try:
+    elif workers is None or (isinstance(workers, int) and workers > 0):
+        with _processes(workers, device) as pool:
             yield pool
-        except BrokenExecutor as error:
-            left = 0
-            while not cores_of_next.empty():
-                left += bool(cores_of_next.get())
-            raise InputError(BROKEN if left < count else NOT_BEGUN) from error
-        finally:
-            pool.shutdown(cancel_futures=True)  # nobody waits for them if the caller failed
+    else:
+        raise InputError(f"workers={workers!r}: give a number of processes, 0 for none")
+
+
+@contextmanager
+def _processes(count: int | None, device: str) -> Iterator[Executor]:
+    """A pool of so many processes, each held to its share of the cores: on the CPU to one."""
+    cores, context, on_gpu = parallel.allowed(), get_context("spawn"), device != "cpu"
+    count = count or (min(PER_GPU, len(cores)) if on_gpu else len(cores))
+    cores_of_next, begun = context.SimpleQueue(), context.Event()
+    for number in range(count):
+        share = cores[number::count] if on_gpu else []
+        cores_of_next.put(share or [cores[number % len(cores)]])
+    pool = ProcessPoolExecutor(count, context, _begin, (cores_of_next, begun))
+    for _ in range(count if on_gpu else 0):
+        pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
+    try:
+        yield pool
+    except BrokenExecutor as error:
+        raise InputError(BROKEN if begun.is_set() else NOT_BEGUN) from error
+    finally:
+        pool.shutdown(cancel_futures=True)  # nobody waits for them if the caller failed
 
 
 def map_unordered(
@@ -117,8 +121,9 @@ def _completed(pending: dict[Future[Any], Any], deferral: deferred) -> Iterator[
         yield pending.pop(future), future.result()
 
 
-def _begin(cores_of_next: Any) -> None:
+def _begin(cores_of_next: Any, begun: Any) -> None:
     """In a new worker: hold it to its cores, leave Ctrl-C to the parent, and end with the parent."""
+    begun.set()
     parallel.give(cores_of_next.get(), pin=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
