@@ -1,7 +1,6 @@
 """E57 (ASTM E2807), the exchange format of terrestrial scanners, read by pye57."""
 
 import struct
-from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,11 +24,10 @@ def read_e57(path: Path) -> np.ndarray:
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
         check_expansion(path, sum(promised))
-        out = array("d")  # grows with what is read, as the promise may be false
+        parts = [np.empty((0, 3))]  # grow with what is read, as the promise may be false
         for scan, points in zip(scans, promised, strict=True):
-            for part in _parts(file, scan, points):
-                out.frombytes(part.tobytes())
-    return check_count(path, np.frombuffer(out).reshape(-1, 3), sum(promised))
+            parts += _parts(file, scan, points)
+    return check_count(path, np.concatenate(parts), sum(promised))
 
 
 def viewpoint_of_e57(path: Path) -> np.ndarray | None:

@@ -1,7 +1,6 @@
 """LAS and LAZ, the files of laser scanning, read by laspy and, compressed, by its companion lazrs."""
 
 import struct
-from array import array
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,11 +39,11 @@ def read_las(path: Path) -> np.ndarray:
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 check_size(path, points * header.point_format.size, there)
-            out = array("d")  # grows with what is read, as the promise may be false
+            parts = [np.empty((0, 3))]  # grow with what is read, as the promise may be false
             for chunk in reader.chunk_iterator(CHUNK_POINTS):
                 steps = np.stack([chunk[name] for name in "XYZ"], axis=1)
-                out.frombytes((steps * header.scales + header.offsets).tobytes())
-    return check_count(path, np.frombuffer(out).reshape(-1, 3), points)
+                parts.append(steps * header.scales + header.offsets)
+    return check_count(path, np.concatenate(parts), points)
 
 
 def _check_header(file: BinaryIO, path: Path) -> None:
