@@ -76,24 +76,7 @@ def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
 
     If it is `counted`, a line with one whole number is no row.
     """
-    first, columns = next_line(file), None
-    if first.lower().startswith("ncols"):
-        raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
-    cells = re.split(r"[\s,;]+", first.replace('"', "").rstrip(" ,;\t"))
-    if first and not any(map(is_number, cells)):
-        names = _names(first)
-        if missing := [axis for axis in "xyz" if axis not in names]:
-            raise InputError(
-                f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
-                "with the coordinates x, y and z"
-            )
-        columns = [names.index(axis) for axis in "xyz"]
-        file.readline()
-        next_line(file)
-    start = file.tell()
-    if columns is None:
-        file.seek(0)
-        columns = _named_in(file.read(start).decode("utf-8-sig", "replace"), len(cells)) or [0, 1, 2]
+    columns, start = _columns(file, path), file.tell()
     sample = [line.partition("#")[0] for line in file.read(MAX_LINE_BYTES).decode("latin-1").splitlines()]
     sample = [line for line in sample[:-1] or sample if line.strip() and _is_row(line, counted)]
     separator, decimal_comma = _punctuation(sample, columns)
@@ -115,6 +98,28 @@ def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
         return np.loadtxt(lines() if decimal_comma else file, **reading)
     except ValueError:  # such as for a comment, or an empty cell, which pandas writes for NaN
         return np.loadtxt(filter(partial(_is_row, counted=counted), lines()), **reading, converters=_number)
+
+
+def _columns(file: BinaryIO, path: Path) -> list[int]:
+    """Columns of x, y and z, by their names if a line has these; the file stands before its rows then."""
+    first = next_line(file)
+    if first.lower().startswith("ncols"):
+        raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
+    cells = re.split(r"[\s,;]+", first.replace('"', "").rstrip(" ,;\t"))
+    if not first or any(map(is_number, cells)):
+        start = file.tell()
+        file.seek(0)
+        comments = file.read(start).decode("utf-8-sig", "replace")
+        return _named_in(comments, len(cells)) or [0, 1, 2]
+    names = _names(first)
+    if missing := [axis for axis in "xyz" if axis not in names]:
+        raise InputError(
+            f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
+            "with the coordinates x, y and z"
+        )
+    file.readline()
+    next_line(file)
+    return [names.index(axis) for axis in "xyz"]
 
 
 def _named_in(comments: str, count: int) -> list[int] | None:
