@@ -80,8 +80,8 @@ def compose_config(name: str, overrides: list[str], own: Path | None = None) -> 
 def _quoted(override: str) -> str:
     """Quote a path: Hydra would read its brackets and equals signs as grammar, and refuse accents."""
     path = PATH.fullmatch(override)
-    if not path or re.fullmatch(r"[\w./:-]*", path[2], re.ASCII):
-        return f"{path[1]}{path[2]}" if path else override
+    if not path or path[2].lower() == "null":
+        return override
     value = os.path.expanduser(path[2])  # Hydra wants backslashes before a quotation mark twice
     value = re.sub(r'(\\*)("|$)', lambda end: 2 * end[1] + end[2].replace('"', r"\""), value)
     return f'{path[1]}"{value}"'
