@@ -136,7 +136,7 @@ def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], d
     unknown = [each for each in overrides if each.startswith("-")]
     own = flags.config_dir
 
-    def go() -> int:
+    def go() -> None:
         try:
             if unknown:
                 raise InputError(f"{unknown[0]}: no such flag; --help shows all")
@@ -156,7 +156,6 @@ def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], d
             section = str(error).rpartition("full_key: ")[2]
             words = f"cannot be used ({first_line(cause or error)}); --help shows the usual ones"
             raise InputError(f"{section}: these settings {words}") from error
-        return 0
 
     return exit_status.status(go, with_traceback=flags.traceback, own=own)
 

@@ -28,8 +28,10 @@ from pcreg.runtime.termination import termination
 MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.batch", "pcreg.training")
 
 
-def status(command: Callable[[], int], *, with_traceback: bool = False, own: Path | None = None) -> int:
-    """Run the command and return its exit status; `with_traceback` prints that of a fault too.
+def status(
+    command: Callable[[], int | None], *, with_traceback: bool = False, own: Path | None = None
+) -> int:
+    """Run the command and return its exit status, 0 for None; `with_traceback` prints that of a fault too.
 
     Faults of modules in the folder `own` are their author's.
     """
@@ -39,7 +41,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False, own: Pat
         with termination():
             with refusing("the folder where you are was removed; change to another", FileNotFoundError):
                 os.getcwd()  # by which relative paths and worker processes go
-            done = command()
+            done = command() or 0
             sys.stdout.flush()
         return done
     except InputError as error:

@@ -43,15 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     return import_module(f"pcreg.cli.{verb}").main(rest)
 
 
-def _load(verb: str) -> int:
+def _load(verb: str) -> None:
     """Import what a verb needs."""
     if verb in EXTRAS:
         require(EXTRAS[verb], f"pcreg {verb}")
     import_module(f"pcreg.cli.{verb}")
-    return 0
 
 
-def _about(option: str) -> int:
+def _about(option: str) -> None:
     """Answer what is no verb."""
     if option in ("-h", "--help"):
         print(HELP)
@@ -63,4 +62,3 @@ def _about(option: str) -> int:
         near = get_close_matches(option, VERBS, 1)
         remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(VERBS)}"
         raise InputError(f"{option} is not a verb of pcreg; {remedy}")
-    return 0

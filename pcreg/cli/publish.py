@@ -35,8 +35,8 @@ def main(arguments: list[str]) -> int:
     )
 
 
-def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> int:
-    """Write both files, each whole; returns 0."""
+def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> None:
+    """Write both files, each whole."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
     trained = load_weights(training / f"{which}.safetensors")
@@ -72,7 +72,6 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
         )
     write_text(path.with_suffix(".md"), words)
     print(f"written: {path}, {path.with_suffix('.md')}")
-    return 0
 
 
 def _read(path: Path, remedy: str) -> str:

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     return exit_status.status(lambda: _run(options.device, options.weights))
 
 
-def _run(device: str, weights: Path | None) -> int:
+def _run(device: str, weights: Path | None) -> None:
     if choose_device("auto") == "cpu":
         raise InputError("this machine has no GPU for pcreg; the CPU needs no warmup")
     if choose_device(device) == "cpu":
@@ -40,4 +40,3 @@ def _run(device: str, weights: Path | None) -> int:
     path = weights or WEIGHTS
     count = compile_kernels(load_weights(path).architecture, device, ALL_SIZES).wait()
     print(f"{count} kernels for {path.name} are compiled, in {time.perf_counter() - start:.1f} s")
-    return 0
