@@ -62,10 +62,8 @@ def compose_config(name: str, overrides: list[str], own: Path | None = None) -> 
     def is_group(override: str) -> bool:
         return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
 
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        overrides = [_quoted(each) for each in overrides]
-        base = _composed(name, list(filter(is_group, overrides)), own)
-        cfg = _composed(name, overrides, own, flat(base))
+    base = _composed(name, list(filter(is_group, overrides)), own)
+    cfg = _composed(name, overrides, own, flat(base))
     check(cfg, base, TYPES[name])
     for key, value in flat(cfg).items():
         if value == MISSING:
@@ -97,6 +95,7 @@ def _composed(
     name: str, overrides: list[str], own: Path | None, keys: Iterable[str] = (), **more: bool
 ) -> DictConfig:
     """Compose by Hydra; InputError, with the nearest of the `keys`, for an override that it refuses."""
+    overrides = [_quoted(each) for each in overrides]
     if own:
         place = str(own.absolute()).replace("'", r"\'")
         overrides = [*overrides, f"hydra.searchpath=['file://{place}']"]
@@ -108,7 +107,8 @@ def _composed(
 
     OmegaConf.register_new_resolver("protocol_of", protocol_of, replace=True)
     try:
-        return compose(name, overrides, **more)
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            return compose(name, overrides, **more)
     except Exception as error:  # of what is no override Hydra raises nearly anything
         lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
@@ -245,8 +245,7 @@ def setting_help(name: str, overrides: list[str], own: Path | None = None) -> st
     """
     if name == "train" and not any(each.startswith("experiment=") for each in overrides):
         overrides = ["~experiment", *overrides]  # which has to be chosen, but for help
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        cfg = _composed(name, overrides, own, return_hydra_config=True)
+    cfg = _composed(name, overrides, own, return_hydra_config=True)
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
         group, _, section = place.partition("@")

@@ -126,8 +126,8 @@ def test_help_explains_every_key(name):
 
 
 def test_help_shows_the_values_as_they_are_set():
-    listed = setting_help("evaluate", ["data=folder", "data.root=scans", "limit=20"])
-    assert "  root: scans                         # the folder, see docs/data.md" in listed
+    listed = setting_help("evaluate", ["data=folder", "data.root=scans (1)/a=b", "limit=20"])
+    assert "  root: scans (1)/a=b                 # the folder, see docs/data.md" in listed
     assert "limit: 20                             # score so many pairs" in listed
 
 
