@@ -130,7 +130,7 @@ def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], d
     parser = options.parser_of(name, description, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
     words = "a folder with settings of your own, such as data/mine.yaml, and the modules that they name"
-    parser.add_argument("--config-dir", type=Path, metavar="DIR", help=words)
+    parser.add_argument("--config-dir", type=options.folder, metavar="DIR", help=words)
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)
     unknown = [each for each in overrides if each.startswith("-")]

@@ -162,7 +162,8 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     found = []
     assert run("data=mine", "data.root=x", "+data.voxel=1") == 0
     assert (found[0].data.voxel, found[0].protocol.name) == (1.0, "own scans")
-    assert run("--help", "data=mine") == 0
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("--config-dir=~", "--help", "data=mine") == 0
     assert "# Mine." in capsys.readouterr().out
     for words, sentence in (
         (["data=min"], "did you mean mine?"),
