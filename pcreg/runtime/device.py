@@ -37,13 +37,12 @@ def deterministic() -> Iterator[None]:
     """Have PyTorch add sums up in a fixed order, where it can: on a GPU, and with threads on a CPU."""
     import torch
 
-    before = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(before)
 
 
 class _OneThread:
