@@ -156,7 +156,7 @@ def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
         return None
     if question.kind == "slid":
         T = between_local(question.start, source_frame, target_frame)
-        found = [scale.hypothesis(source, target, T)]
+        found = [scale.assess(source, target, T)]
     else:
         found = scale.all_hypotheses(source, target)
     values = np.full((MAX_RANKED, len(TERMS)), np.nan, dtype=np.float32)

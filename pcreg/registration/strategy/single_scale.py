@@ -63,6 +63,7 @@ class _Pair(NamedTuple):
     points: np.ndarray  # (P, 2, 3), of the matches
     agreement: DescriptorAgreement
     free_space: FreeSpace
+    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -84,59 +85,17 @@ class SingleScaleRegistrar:
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
-        clock = Clock()
-        found = self.hypotheses(source, target, seed=seed, clock=clock)
-        return self._with_verdict(found, source, target, clock)
+        pair = self._compared(source, target)
+        return self._with_verdict(pair, self._searched(pair, seed))
 
     def assess(
         self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
     ) -> Registration:
         """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
-        clock = Clock()
-        hypothesis = self.hypothesis(source, target, T_target_source, clock)
-        clock.lap("refine")
-        return self._with_verdict([hypothesis], source, target, clock)
-
-    def hypothesis(
-        self, source: DescribedCloud, target: DescribedCloud, T: np.ndarray, clock: Clock | None = None
-    ) -> Hypothesis:
-        """A motion (4, 4) found elsewhere, refined, with the evidence about it."""
-        (found,) = self._refined(self._compared(source, target, clock or Clock()), T[None])
-        return found
-
-    def hypotheses(
-        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
-    ) -> list[Hypothesis]:
-        """The hypotheses about a pair, most likely first, at least one.
-
-        The two motions that rank first are refined briefly, and unless one of them is `sure`, all others.
-        Whichever is then most likely is refined fully, and stays as it is where that makes it less than half
-        as likely.
-        """
-        clock = clock or Clock()
-        pair = self._compared(source, target, clock)
-        first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
-        clock.lap("estimate")
-        found = self._aligned(pair, first, briefly=True)
-        if max(each.probability for each in found) < self.sure:
-            found += self._aligned(pair, others, briefly=True)
-        found = self._distinct(found, source)
-        while found[0].briefly:
-            found[0] = self._finished(pair, found[0])
-            found = self._distinct(found, source)
-        clock.lap("refine")
-        return found
-
-    def all_hypotheses(self, source: DescribedCloud, target: DescribedCloud) -> list[Hypothesis]:
-        """The hypothesis that each proposed motion becomes, in their order, the first ones refined fully."""
-        pair = self._compared(source, target, Clock())
-        first, others = np.split(self._proposed(pair, seed=0), [FIRST_MOTIONS])
-        return self._aligned(pair, first, briefly=False) + self._aligned(pair, others, briefly=True)
-
-    def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
-        """True if two motions (4, 4) put the source in about the same place."""
-        distance = MIN_SEPARATION_DISTANCES * self.match_distance
-        return mean_displacement(source.surface, T, other) < distance
+        pair = self._compared(source, target)
+        found = self._refined(pair, T_target_source[None])
+        pair.clock.lap("refine")
+        return self._with_verdict(pair, found)
 
     def verify(
         self,
@@ -165,8 +124,26 @@ class SingleScaleRegistrar:
             alternative=found.T_target_source if found.registered else None,
         )
 
-    def _compared(self, source: DescribedCloud, target: DescribedCloud, clock: Clock) -> _Pair:
+    def hypotheses(
+        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0
+    ) -> list[Hypothesis]:
+        """The hypotheses about a pair, most likely first, at least one."""
+        return self._searched(self._compared(source, target), seed)
+
+    def all_hypotheses(self, source: DescribedCloud, target: DescribedCloud) -> list[Hypothesis]:
+        """The hypothesis that each proposed motion becomes, in their order, the first ones refined fully."""
+        pair = self._compared(source, target)
+        first, others = np.split(self._proposed(pair, seed=0), [FIRST_MOTIONS])
+        return self._aligned(pair, first, briefly=False) + self._aligned(pair, others, briefly=True)
+
+    def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
+        """True if two motions (4, 4) put the source in about the same place."""
+        distance = MIN_SEPARATION_DISTANCES * self.match_distance
+        return mean_displacement(source.surface, T, other) < distance
+
+    def _compared(self, source: DescribedCloud, target: DescribedCloud) -> _Pair:
         """Match the points whose features are each other's nearest, and prepare the other comparisons."""
+        clock = Clock()
         matches = match_within_bound(*pca_project(source.features, target.features))
         clock.lap("match")
         viewpoints, margin = (source.viewpoint, target.viewpoint), FREE_SPACE_MARGIN_VOXELS * self.voxel
@@ -177,7 +154,27 @@ class SingleScaleRegistrar:
             _coordinates(matches.rows, source, target),
             DescriptorAgreement(source, target, self.match_distance),
             FreeSpace(source.surface, target.surface, margin, viewpoints),
+            clock,
         )
+
+    def _searched(self, pair: _Pair, seed: int) -> list[Hypothesis]:
+        """The hypotheses about a pair, most likely first, at least one.
+
+        The two motions that rank first are refined briefly, and unless one of them is `sure`, all others.
+        Whichever is then most likely is refined fully, and stays as it is where that makes it less than half
+        as likely.
+        """
+        first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
+        pair.clock.lap("estimate")
+        found = self._aligned(pair, first, briefly=True)
+        if max(each.probability for each in found) < self.sure:
+            found += self._aligned(pair, others, briefly=True)
+        found = self._distinct(found, pair.source)
+        while found[0].briefly:
+            found[0] = self._finished(pair, found[0])
+            found = self._distinct(found, pair.source)
+        pair.clock.lap("refine")
+        return found
 
     def _proposed(self, pair: _Pair, seed: int) -> np.ndarray:
         """The motions (H, 4, 4) that the matches propose, H >= 1, the most promising first."""
@@ -200,7 +197,7 @@ class SingleScaleRegistrar:
 
     def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Hypothesis]:
         """The hypotheses near motions (H, 4, 4)."""
-        source, target, matches, matched, _, free_space = pair
+        source, target, matched = pair.source, pair.target, pair.points
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
         surfaces, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
@@ -209,8 +206,10 @@ class SingleScaleRegistrar:
             T = refined.T_target_source
             overlap = Overlap.of(source.surface, *surfaces, T, distance)
             agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
-            evidence = gather_evidence(source, target, agree, matched[:, 1], refined, free_space, overlap)
-            found.append(Hypothesis(T, evidence, matches.rows[agree], overlap, briefly))
+            evidence = gather_evidence(
+                source, target, agree, matched[:, 1], refined, pair.free_space, overlap
+            )
+            found.append(Hypothesis(T, evidence, pair.matches.rows[agree], overlap, briefly))
         return found
 
     def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
@@ -228,17 +227,14 @@ class SingleScaleRegistrar:
                 distinct.append(hypothesis)
         return distinct
 
-    def _with_verdict(
-        self, found: list[Hypothesis], source: DescribedCloud, target: DescribedCloud, clock: Clock
-    ) -> Registration:
+    def _with_verdict(self, pair: _Pair, hypotheses: list[Hypothesis]) -> Registration:
         """The first of the hypotheses with the verdict on it; the others are its alternatives."""
-        best, *alternatives = found
-        verdict = ConfidenceModel.shipped().verdict(
-            best.evidence, [alternative.evidence for alternative in alternatives]
-        )
+        source, target = pair.source, pair.target
+        best, *others = hypotheses
+        verdict = ConfidenceModel.shipped().verdict(best.evidence, [other.evidence for other in others])
         if verdict.confidence > MIN_LIKELY:
             verdict = self._on_surfaces(verdict, source, target)
-        clock.lap("verdict")
+        pair.clock.lap("verdict")
         rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
         found = Registration(
             best.T_target_source,
@@ -250,8 +246,8 @@ class SingleScaleRegistrar:
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
             covariance=covariance(best.overlap, best.T_target_source, self.voxel),
-            alternative=alternatives[0].T_target_source if verdict.ambiguous else None,
-            seconds=clock.seconds,
+            alternative=others[0].T_target_source if verdict.ambiguous else None,
+            seconds=pair.clock.seconds,
         )
         violation = self.prior.about(source.surface).violation(best.T_target_source)
         return found.refused(0.0, violation) if violation else found
