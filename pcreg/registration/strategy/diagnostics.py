@@ -1,7 +1,6 @@
 """Notes on possible faults of a pair of clouds, a sentence each; they change no answer."""
 
-import numpy as np
-
+from pcreg.arrays import Array
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
@@ -25,7 +24,7 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
     return []
 
 
-def doubtful_units(source: np.ndarray, target: np.ndarray, *, differ: bool = False) -> list[str]:
+def doubtful_units(source: Array, target: Array, *, differ: bool = False) -> list[str]:
     """A note if the extents of the clouds (N, 3), (M, 3) suggest millimetres, or units that `differ`."""
     extents = extent(source), extent(target)
     small, large = sorted(extents)
@@ -83,3 +82,17 @@ def notes_if_registered(
     if found.confidence < ACCEPT_CONFIDENCE:
         notes += unknown_viewpoints(source, target)
     return (*notes, *degenerate_directions(found))
+
+
+def notes_if_refused(
+    source: DescribedCloud,
+    target: DescribedCloud,
+    source_points: Array,
+    target_points: Array,
+    is_mirrored: bool,
+) -> tuple[str, ...]:
+    """The notes on a pair that is refused; `is_mirrored` if it fits once the source is mirrored."""
+    notes = duplicates(source, target) + degenerate_surfaces(source, target)
+    notes += unknown_viewpoints(source, target)
+    notes += doubtful_units(source_points, target_points, differ=True)
+    return (*notes, MIRRORED) if is_mirrored else tuple(notes)

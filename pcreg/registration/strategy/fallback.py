@@ -1,8 +1,8 @@
 """Further tries if the first answer is no or not confident: other points, other scales, the mirror image."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -53,44 +53,42 @@ def answer_at_scales(
     prior = prior.between(source.frame.corner, target.frame.corner)
     scales = (replace(scale, prior=prior) for scale in scales)
     first, clock = next(scales), Clock()
-    a, b = _at_first_scale(first, source, target)
-    clock.lap("describe")
-    found = answer(first, a, b)
-    clock.add(found.seconds)
-    if not found.registered and found.confidence >= MIN_RETRIED_CONFIDENCE:
-        twice = _at_first_scale(first, source, target, twice=True)
+
+    def answer_at_first(*, twice: bool) -> tuple[Registration, list[DescribedCloud]]:
+        described = _at_first_scale(first, source, target, twice=twice)
         clock.lap("describe")
-        other = answer(first, *twice)
-        clock.add(other.seconds)
-        found = max(found, other, key=lambda each: each.confidence)
-    found = replace(found, seconds=clock.seconds)
+        found = answer(first, *described)
+        clock.add(found.seconds)
+        return found, described
+
+    found, described = answer_at_first(twice=False)
+    if not found.registered and found.confidence >= MIN_RETRIED_CONFIDENCE:
+        again, _ = answer_at_first(twice=True)
+        found = max(found, again, key=lambda each: each.confidence)
     if found.registered:
-        return mirror_tested(found, first, a, b, seed)
-    if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
-        scales = iter(())
+        return mirror_tested(replace(found, seconds=clock.seconds), first, *described, seed)
 
-    elsewhere = partial(_at_another_scale, scales, (source, a), (target, b), first, answer, clock)
+    def elsewhere() -> Registration | None:
+        if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
+            return None
+        return _at_another_scale(scales, (source, target), first, described, answer, clock)
 
-    @cache
-    def in_mirror() -> float:
-        testing = Clock()
-        confidence = mirror_confidence(first, a, b, seed)
-        testing.lap("mirror_test")
-        clock.add(testing.seconds)
-        return confidence
+    def mirror_test() -> float:
+        return mirror_confidence(first, *described, seed, clock)
 
-    tries = [elsewhere, in_mirror] if diagnose else [elsewhere]  # beside each other
-    other = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)[0]
-    if other and other.confidence >= in_mirror():
-        return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
-    if not diagnose:
-        return found
-    notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
-    notes += diagnostics.unknown_viewpoints(a, b)
-    notes += diagnostics.doubtful_units(source.points, target.points, differ=True)
-    if in_mirror() >= MIN_CONFIDENCE:
-        notes.append(diagnostics.MIRRORED)
-    return replace(found, notes=tuple(notes))
+    if diagnose:  # the notes on a refusal need both
+        tries, device = (elsewhere, mirror_test), first.descriptor.device
+        other, in_mirror = parallel.each(lambda attempt: attempt(), tries, device)
+    else:
+        other = elsewhere()
+        in_mirror = mirror_test() if other else 0.0
+    notes: tuple[str, ...] = ()
+    if other and other.confidence >= in_mirror:
+        found, notes = other, diagnostics.notes_if_registered(other, *described)
+    elif diagnose:
+        is_mirrored = in_mirror >= MIN_CONFIDENCE
+        notes = diagnostics.notes_if_refused(*described, source.points, target.points, is_mirrored)
+    return replace(found, seconds=clock.seconds, notes=notes)
 
 
 def mirror_tested(
@@ -103,8 +101,7 @@ def mirror_tested(
     """A registration with its notes, or refused if it is doubtful and the mirrored source fits better."""
     clock, in_mirror = Clock(), 0.0
     if found.confidence < ACCEPT_CONFIDENCE:
-        in_mirror = mirror_confidence(scale, source, target, seed)
-        clock.lap("mirror_test")
+        in_mirror = mirror_confidence(scale, source, target, seed, clock)
     found = replace(found, seconds=found.seconds | clock.seconds)
     if found.confidence >= in_mirror:
         return replace(found, notes=diagnostics.notes_if_registered(found, source, target))
@@ -112,11 +109,23 @@ def mirror_tested(
     return found.refused(1 - in_mirror, reason, notes=(diagnostics.MIRRORED,))
 
 
+def mirror_confidence(
+    scale: SingleScaleRegistrar, source: DescribedCloud, target: DescribedCloud, seed: int, total: Clock
+) -> float:
+    """The confidence in one motion of the source with its first axis flipped."""
+    clock, flipped = Clock(), mirrored(source, scale.descriptor)
+    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
+    found = replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed)
+    clock.lap("mirror_test")
+    total.add(clock.seconds)
+    return found.confidence
+
+
 def _at_first_scale(
-    scale: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, *, twice: bool = False
+    scale: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, *, twice: bool
 ) -> list[DescribedCloud]:
     """Describe both clouds; InputError, with what may be wrong, if too few points are left."""
-    found, error = attempted(lambda: _described(scale, (source, None), (target, None), twice=twice))
+    found, error = attempted(lambda: _described(scale, source, target, twice=twice))
     if found is not None:
         return found
     if words := diagnostics.doubtful_units(source.points, target.points, differ=True):
@@ -124,27 +133,19 @@ def _at_first_scale(
     raise InputError(error)
 
 
-def _described(
-    scale: SingleScaleRegistrar, *clouds: tuple[PreparedCloud, Viewpoint | None], twice: bool = False
-) -> list[DescribedCloud]:
-    """Describe clouds, each with the viewpoint that was decided at another scale, if there is one."""
-    descriptor = scale.descriptor
-    return parallel.each(lambda each: each[0].at(descriptor, each[1], twice=twice), clouds, descriptor.device)
-
-
 def _at_another_scale(
     scales: Iterable[SingleScaleRegistrar],
-    source: tuple[PreparedCloud, DescribedCloud],
-    target: tuple[PreparedCloud, DescribedCloud],
+    clouds: tuple[PreparedCloud, PreparedCloud],
     first: SingleScaleRegistrar,
+    at_first: Sequence[DescribedCloud],
     answer: Answer,
     total: Clock,
 ) -> Registration | None:
     """The first answer at these scales that `first` confirms by the clouds at its scale."""
-    sides = [(cloud, Viewpoint(a.viewpoint, a.viewpoint_known)) for cloud, a in (source, target)]
+    viewpoints = [Viewpoint(cloud.viewpoint, cloud.viewpoint_known) for cloud in at_first]
     for scale in scales:
         clock = Clock()
-        described, _ = attempted(partial(_described, scale, *sides))
+        described, _ = attempted(partial(_described, scale, *clouds, viewpoints))
         if described is None:  # too few points at this scale
             continue
         clock.lap("describe")
@@ -153,7 +154,7 @@ def _at_another_scale(
         total.add(other.seconds)
         if not other.registered:
             continue
-        again = first.assess(source[1], target[1], other.T_target_source)
+        again = first.assess(*at_first, other.T_target_source)
         total.add(again.seconds)
         confidence = (other.confidence**3 * again.confidence) ** 0.25
         if confidence >= MIN_CONFIDENCE:
@@ -163,10 +164,14 @@ def _at_another_scale(
     return None
 
 
-def mirror_confidence(
-    scale: SingleScaleRegistrar, source: DescribedCloud, target: DescribedCloud, seed: int
-) -> float:
-    """The confidence in one motion of the source with its first axis flipped."""
-    flipped = mirrored(source, scale.descriptor)
-    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
-    return replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed).confidence
+def _described(
+    scale: SingleScaleRegistrar,
+    source: PreparedCloud,
+    target: PreparedCloud,
+    viewpoints: Sequence[Viewpoint | None] = (None, None),
+    *,
+    twice: bool = False,
+) -> list[DescribedCloud]:
+    """Describe both clouds, each with the viewpoint that was decided at another scale, if there is one."""
+    descriptor, clouds = scale.descriptor, zip((source, target), viewpoints, strict=True)
+    return parallel.each(lambda each: each[0].at(descriptor, each[1], twice=twice), clouds, descriptor.device)

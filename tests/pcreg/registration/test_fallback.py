@@ -17,6 +17,7 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.strategy import fallback
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime.progress import Clock
 from tests.pcreg.registration.test_api import VOXEL, correct
 
 SCALE = SingleScaleRegistrar(FPFH(VOXEL))
@@ -65,7 +66,7 @@ def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monke
 
 def test_clouds_that_fit_do_not_fit_mirrored(pair):
     a, b = (cloud.at(SCALE.descriptor) for cloud in pair)
-    assert fallback.mirror_confidence(SCALE, a, b, seed=0) < 0.2
+    assert fallback.mirror_confidence(SCALE, a, b, 0, Clock()) < 0.2
 
 
 @pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
