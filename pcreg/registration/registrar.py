@@ -7,8 +7,7 @@ result = registrar.register(clouds[0], clouds[1])
 
 import os
 from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import chain
+from functools import lru_cache
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -26,7 +25,6 @@ from pcreg.registration.strategy.localization import locate
 from pcreg.registration.strategy.prepared_map import PreparedMap, map_file
 from pcreg.registration.strategy.scales import Scales
 from pcreg.registration.strategy.similarity import register_similarity
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
@@ -125,9 +123,8 @@ class Registrar(Scales):
         a, b = self._both_prepared(source, target)
         with parallel.one_for_blas():
             if scale:
-                return register_similarity(a, b, self, seed=seed, prior=prior, diagnose=diagnose)
-            search, scales = partial(SingleScaleRegistrar.match, seed=seed), self.scales(a, b)
-            found = answer_at_scales(a, b, scales, search, seed=seed, prior=prior, diagnose=diagnose)
+                return register_similarity(a, b, self.scales, seed=seed, prior=prior, diagnose=diagnose)
+            found = answer_at_scales(a, b, self.scales(a, b), seed=seed, prior=prior, diagnose=diagnose)
         return found.of_clouds(a, b)
 
     def verify(
@@ -162,17 +159,10 @@ class Registrar(Scales):
         given = rigid_motion(T_target_source, "T_target_source")
         a, b = self._both_prepared(source, target)
         T, opposite = (between_local(each, a.frame, b.frame) for each in (given, inverse(given)))
-        scales = self.scales(a, b)
-        first = next(scales)
         with parallel.one_for_blas():
-            found = answer_at_scales(
-                a,
-                b,
-                chain([first], scales),
-                lambda scale, *clouds: scale.verify(*clouds, T, first.match_distance),
-                seed=seed,
-            )
+            found = answer_at_scales(a, b, self.scales(a, b), T, seed=seed)
             if not found.registered and found.alternative is None:
+                first = next(self.scales(a, b))
                 described = a.at(first.descriptor), b.at(first.descriptor)
                 if first.verify(*described, opposite, first.match_distance).registered:
                     note = "the inverse of the given transform fits: give that, or exchange source and target"

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud, mirrored
@@ -20,21 +22,22 @@ from pcreg.runtime.progress import Clock
 # refused with less, 0 of 700 are registered at another voxel size and 1 of 644 by a second sample of the
 # points; of those refused with more, 20 of 544 and 16 of 281.
 MIN_RETRIED_CONFIDENCE = 0.03
-# The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)
-Answer = Callable[[SingleScaleRegistrar, DescribedCloud, DescribedCloud], Registration]
+Answer = Callable[[SingleScaleRegistrar, Sequence[DescribedCloud]], Registration]  # at one scale
 
 
 def answer_at_scales(
     source: PreparedCloud,
     target: PreparedCloud,
     scales: Iterable[SingleScaleRegistrar],
-    answer: Answer,
+    T_target_source: np.ndarray | None = None,
     *,
     seed: int = 0,
     prior: Prior = ANY,
     diagnose: bool = True,
 ) -> Registration:
     """The answer at the first scale or, after a refusal or a doubtful one, of further tries in this order.
+
+    It is that of a search or, if a motion (4, 4) between the local frames is given, the verdict on that.
 
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
@@ -46,18 +49,22 @@ def answer_at_scales(
        be wrong with the clouds.
 
     Where the confidence is so low that they cannot help, step 1 is left out, and with learned descriptors
-    step 3, too. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
-    mirror test, and the `prior` holds between the clouds as they were given. Raises InputError, with what may
-    be wrong, if the first scale leaves too few points.
+    step 3, too. Viewpoints that are not stated are estimated at the first scale. The `prior` holds between
+    the given frames. Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
     prior = prior.between(source.frame.corner, target.frame.corner)
     scales = (replace(scale, prior=prior) for scale in scales)
     first, clock = next(scales), Clock()
 
+    def answer(scale: SingleScaleRegistrar, described: Sequence[DescribedCloud]) -> Registration:
+        if T_target_source is None:
+            return scale.match(*described, seed=seed)
+        return scale.verify(*described, T_target_source, first.match_distance)
+
     def answer_at_first(*, twice: bool) -> tuple[Registration, list[DescribedCloud]]:
         described = _at_first_scale(first, source, target, twice=twice)
         clock.lap("describe")
-        found = answer(first, *described)
+        found = answer(first, described)
         clock.add(found.seconds)
         return found, described
 
@@ -149,7 +156,7 @@ def _at_another_scale(
         if described is None:  # too few points at this scale
             continue
         clock.lap("describe")
-        other = answer(scale, *described)
+        other = answer(scale, described)
         total.add(clock.seconds)
         total.add(other.seconds)
         if not other.registered:

@@ -11,8 +11,8 @@ an answer is refused where two scales fit about equally well, and where the over
 source grows.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,6 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.diagnostics import MAX_EXTENT_RATIO
 from pcreg.registration.strategy.fallback import answer_at_scales
-from pcreg.registration.strategy.scales import Scales
 from pcreg.registration.strategy.single_scale import CONTACT_DISTANCE_VOXELS, SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import attempted
@@ -68,7 +67,13 @@ class _Answer(NamedTuple):
 
 
 def register_similarity(
-    source: PreparedCloud, target: PreparedCloud, scales: Scales, *, seed: int, prior: Prior, diagnose: bool
+    source: PreparedCloud,
+    target: PreparedCloud,
+    scales_of: Callable[[PreparedCloud, PreparedCloud], Iterator[SingleScaleRegistrar]],
+    *,
+    seed: int,
+    prior: Prior,
+    diagnose: bool,
 ) -> Registration:
     """Find the scale of the source, and register the enlarged source as any other.
 
@@ -77,8 +82,7 @@ def register_similarity(
     """
     clock = Clock()
     around = target.extent / source.extent
-    at = replace(next(scales.scales(source.enlarged(around), target)), prior=prior)
-    search = partial(SingleScaleRegistrar.match, seed=seed)
+    at = replace(next(scales_of(source.enlarged(around), target)), prior=prior)
     options = {"seed": seed, "prior": prior, "diagnose": diagnose}
     proposed = proposed_scales(source, target, at, around) or [ProposedScale(around, 0)]
     clock.lap("scale_search")
@@ -89,7 +93,7 @@ def register_similarity(
             scale = _refined(source, target, at, proposal.scale, seed)
             clock.lap("scale_refinement")
             enlarged = source.enlarged(scale)
-            found = answer_at_scales(enlarged, target, scales.scales(enlarged, target), search, **options)
+            found = answer_at_scales(enlarged, target, scales_of(enlarged, target), **options)
             clock.add(found.seconds)
             answers.append(_Answer(scale, enlarged, found))
     best = max(answers, key=lambda answer: (answer.found.registered, answer.found.confidence))

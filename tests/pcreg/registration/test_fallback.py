@@ -23,10 +23,6 @@ from tests.pcreg.registration.test_api import VOXEL, correct
 SCALE = SingleScaleRegistrar(FPFH(VOXEL))
 
 
-def registered_at(pair, scales, **options):
-    return answer_at_scales(*pair, scales, lambda scale, *clouds: scale.match(*clouds), **options)
-
-
 def matched(pair):
     return SCALE.match(*(cloud.at(SCALE.descriptor) for cloud in pair))
 
@@ -41,8 +37,8 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     monkeypatch.setattr(ransac, "consistent_motions", lambda *_: np.empty((0, 4, 4)))
     first = SingleScaleRegistrar(FPFH(0.06), iterations=1)
     second = SingleScaleRegistrar(FPFH(0.1))
-    assert not registered_at(pair, [first]).registered
-    found = registered_at(pair, [first, second])
+    assert not answer_at_scales(*pair, [first]).registered
+    found = answer_at_scales(*pair, [first, second])
     assert found.registered
     assert correct(found.of_clouds(*pair), room.T_target_source)
     assert "inliers confirm it" in found.reason
@@ -57,7 +53,7 @@ def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monke
     for diagnose, answered in product((True, False), ([refused, refused, sure], [refused, sure], [sure])):
         answers = iter(answered)
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
-        found = registered_at(pair, [SCALE, SCALE], diagnose=diagnose)
+        found = answer_at_scales(*pair, [SCALE, SCALE], diagnose=diagnose)
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
         noted = not registered and (diagnose or len(answered) < 3)  # the first scale registers
@@ -81,7 +77,7 @@ def test_the_likelier_answer_counts_of_one_and_two_samples(pair, monkeypatch, on
 
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
     monkeypatch.setattr(fallback, "mirror_confidence", lambda *_: 0.0)
-    assert registered_at(pair, [SCALE]).confidence == counts
+    assert answer_at_scales(*pair, [SCALE]).confidence == counts
 
 
 def test_features_of_two_samples_are_more_alike_where_the_clouds_touch(room, pair):
@@ -109,5 +105,5 @@ def test_another_voxel_size_is_tried_where_it_may_help(pair, monkeypatch, confid
         yield learned
         asked.append(True)
 
-    assert registered_at(pair, scales()).confidence == confidence
+    assert answer_at_scales(*pair, scales()).confidence == confidence
     assert bool(asked) is tried
