@@ -191,7 +191,6 @@ class Registrar(Scales):
         prepared = cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
         if prepared.device != self.device:
             raise InputError(f"{side}: prepared for {prepared.device}, not {self.device}; prepare it again")
-        prepared.load()  # in the thread of this cloud, as it waits for memory
         return prepared
 
 

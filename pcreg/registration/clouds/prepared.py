@@ -70,11 +70,6 @@ class PreparedCloud:
     def _local_points(self) -> Array:
         return self.frame.local(to_device(self.cloud.points, self.device))
 
-    def load(self) -> None:
-        """Find the local frame now and, if they are kept, compute the points."""
-        if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            _ = self.points
-
     @contextmanager
     def _points_in_turn(self) -> Iterator[Array]:
         """Yield the points, while no other large cloud has its own in memory."""

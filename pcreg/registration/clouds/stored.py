@@ -84,9 +84,6 @@ class StoredCloud(PreparedCloud):
     def cloud(self) -> Cloud:
         return self.file.read()
 
-    def load(self) -> None:
-        """Do nothing: with the descriptions of the cloud its points may not be needed."""
-
     def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
         """Read or compute the description; OutputError if a new one cannot be written."""
         path = self._path(descriptor, estimated, twice)
