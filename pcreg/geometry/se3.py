@@ -24,6 +24,11 @@ def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
     return T
 
 
+def translation(t: np.ndarray) -> np.ndarray:
+    """Motion (4, 4) p -> p + t by (3,)."""
+    return se3(np.eye(3), t)
+
+
 def inverse(T: np.ndarray) -> np.ndarray:
     """Inverse of a rigid motion (4, 4)."""
     R_inverse = T[:3, :3].T

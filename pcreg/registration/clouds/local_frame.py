@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.arrays import Array, is_on_host, like
-from pcreg.geometry.se3 import se3
+from pcreg.geometry.se3 import translation
 from pcreg.kernels.pyramid_config import RESOLUTION
 
 SMALLEST_EXTENT = 2.0**-900  # metres; below it 1 / resolution overflows
@@ -47,12 +47,12 @@ class LocalFrame:
     @property
     def T_given_local(self) -> np.ndarray:
         """Motion (4, 4) from this frame into the given one."""
-        return se3(np.eye(3), self.corner)
+        return translation(self.corner)
 
     @property
     def T_local_given(self) -> np.ndarray:
         """Motion (4, 4) from the given frame into this one."""
-        return se3(np.eye(3), -self.corner)
+        return translation(-self.corner)
 
 
 def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
-from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, se3, transform
+from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, se3, transform, translation
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
@@ -54,7 +54,7 @@ def refine(
     """
     xp = namespace(target)
     origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
-    to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
+    to_work, to_target = translation(-origin), translation(origin)
     starts, planes = to_work @ motions, Planes(target - like(origin, target), normals)
     some, moved = moved_by_each(starts, every_nth(source, MAX_COARSE_POINTS)), moved_by_each(starts, source)
     still, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
@@ -90,7 +90,7 @@ def refine_similarity(
         *twist, growth = _solution(_sums(rows, dot(partners - points, upright)))
         middle = to_host(middle)
         step = _motion(np.array(twist)) @ enlargement(1 + growth)
-        T = se3(np.eye(3), middle) @ step @ se3(np.eye(3), -middle) @ T
+        T = translation(middle) @ step @ translation(-middle) @ T
     return T
 
 

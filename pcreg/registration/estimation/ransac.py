@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pcreg.arrays import Array, like, to_host
-from pcreg.geometry.se3 import moved_by_each, residuals, se3
+from pcreg.geometry.se3 import moved_by_each, residuals, translation
 from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
@@ -94,7 +94,7 @@ def ransac(
     hypotheses = np.concatenate(found)
     if len(hypotheses) == 0:
         return np.eye(4)[None]
-    to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
+    to_clouds, from_clouds = translation(target_centre), translation(-source_centre)
     scores = matched.scores(hypotheses) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
         if judge:

@@ -15,7 +15,7 @@ scan, do not show in the residuals: two factors, chosen on simulated scans, acco
 import numpy as np
 
 from pcreg.arrays import to_host
-from pcreg.geometry.se3 import adjoint, inverse, se3
+from pcreg.geometry.se3 import adjoint, inverse, translation
 from pcreg.registration.estimation.icp import plane_rows
 from pcreg.registration.judge.overlap import Overlap
 
@@ -53,7 +53,7 @@ def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> n
     floor = COMMON_ERROR**2 * np.mean(residuals**2) if len(residuals) else 0.0
     found += (FREE_VOXELS * voxel) ** 2 * unseen @ unseen + (floor + (FLOOR_VOXELS * voxel) ** 2) * np.eye(6)
     # to rotations in radians about the origin of the source, and its axes
-    T_source_middle = inverse(T_target_source) @ se3(np.eye(3), middle)
+    T_source_middle = inverse(T_target_source) @ translation(middle)
     to_source = adjoint(T_source_middle) @ np.diag([1 / radius] * 3 + [1.0] * 3)
     return to_source @ found @ to_source.T
 

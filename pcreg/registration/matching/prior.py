@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pcreg.arrays import Array, like, to_host
-from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, se3, transform
+from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, se3, transform, translation
 from pcreg.runtime.errors import InputError
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
@@ -62,7 +62,7 @@ class Prior:
         """The same prior between frames with the same axes and origins at `source` (3,) and `target` (3,)."""
         if self.near is None:
             return self
-        near = se3(np.eye(3), -target) @ self.near @ se3(np.eye(3), source)
+        near = translation(-target) @ self.near @ translation(source)
         return replace(self, near=near, _middle=None if self._middle is None else self._middle - source)
 
     def about(self, source: Array) -> "Prior":
