@@ -176,7 +176,7 @@ class Registrar(Scales):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Leave weights on a GPU in their process: another one loads them by itself."""
-        if self.device == "cpu" or self.own is not None:
+        if self.device == "cpu" or self.custom is not None:
             return super().__reduce_ex__(protocol)
         given = "" if self.weights is None else self.fingerprint
         return _of_process, (self.descriptor, self.weights, self.voxel, self.device, given)

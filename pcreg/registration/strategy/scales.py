@@ -41,13 +41,13 @@ class Scales:
         """Check the settings; raises InputError as `pcreg.Registrar`."""
         check_settings(voxel, weights, device)
         is_object = isinstance(descriptor, Descriptor) and not isinstance(descriptor, type)
-        self.own = descriptor if is_object else None
-        if self.own is not None:
+        self.custom = descriptor if is_object else None
+        if self.custom is not None:
             for option, given in {"voxel": voxel, "weights": weights}.items():
                 if given is not None:
                     raise InputError(f"{option}={given}: the descriptor is an object; leave this out")
-            check_voxel(self.own.voxel)
-            descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
+            check_voxel(self.custom.voxel)
+            descriptor, voxel, device = self.custom.name, self.custom.voxel, self.custom.device
         elif descriptor not in DESCRIPTORS:
             raise InputError(
                 f"descriptor {descriptor} is unknown; use {', '.join(DESCRIPTORS)} or an object as of "
@@ -57,9 +57,9 @@ class Scales:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else Path(os.path.expanduser(weights))
-        if descriptor == "fpfh" and self.own is None:
+        if descriptor == "fpfh" and self.custom is None:
             require("fpfh", "descriptor fpfh")
-        self._is_learned = self.own is None and descriptor == "fcgf"
+        self._is_learned = self.custom is None and descriptor == "fcgf"
         if self.weights is not None:  # a wrong name is refused before clouds are read
             _ = self._learned
 
@@ -80,10 +80,9 @@ class Scales:
 
     def at(self, voxel: float) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres."""
-        if self.own is not None:
-            return SingleScaleRegistrar(self.own)
-        learned = self._learned.at(voxel) if self._is_learned else None
-        return SingleScaleRegistrar(learned or FPFH(voxel, device=self.device))
+        if self.custom is not None:
+            return SingleScaleRegistrar(self.custom)
+        return SingleScaleRegistrar(self._learned.at(voxel) if self._is_learned else FPFH(voxel, self.device))
 
     @cached_property
     def _compilation(self) -> "Compilation | None":
@@ -102,8 +101,8 @@ class Scales:
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of the weights; empty for FPFH."""
-        if self.own is not None:
-            return self.own.fingerprint
+        if self.custom is not None:
+            return self.custom.fingerprint
         return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
     def voxels(self, own: float, extent: float, further: Sequence[float] = ()) -> Sequence[float]:

@@ -78,7 +78,7 @@ class Own(FPFH):
 
 def test_a_descriptor_of_ones_own_is_sent_to_workers_even_without_a_hash(order):
     there = pickle.loads(pickle.dumps(Registrar(descriptor=Own(VOXEL, TORCH))))
-    assert there.own.voxel == VOXEL
+    assert there.custom.voxel == VOXEL
 
 
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
