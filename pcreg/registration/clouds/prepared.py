@@ -15,13 +15,7 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.local_frame import LocalFrame
-from pcreg.registration.clouds.preprocess import (
-    DescribedCloud,
-    DownsampledCloud,
-    describe,
-    downsample,
-    sampled_twice,
-)
+from pcreg.registration.clouds.preprocess import DescribedCloud, describe, sampled_twice
 from pcreg.runtime import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps its points in the local frame, in 120 MB
@@ -152,16 +146,11 @@ class PreparedCloud:
     def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
         if twice:
             return sampled_twice(self.at(descriptor, estimated), descriptor)
-        return describe(self._downsample(descriptor.voxel, estimated), descriptor)
-
-    def _downsample(self, voxel: float, estimated: Viewpoint | None) -> DownsampledCloud:
-        """Downsample; rows of the keypoints are those of the cloud as it was given."""
         with self._points_in_turn() as points:
-            downsampled = downsample(points, voxel, self.name or "cloud", self.viewpoint or estimated)
+            found = describe(points, descriptor, self.name or "cloud", self.viewpoint or estimated)
         if self.cloud.rows is None:
-            return downsampled
-        rows = self.cloud.rows[to_host(downsampled.rows)]
-        return replace(downsampled, rows=like(rows, downsampled.rows))
+            return found
+        return replace(found, rows=like(self.cloud.rows[to_host(found.rows)], found.rows))
 
 
 @lru_cache(maxsize=KEPT_ON_GPU)

@@ -1,7 +1,7 @@
 """A cloud at one voxel size: its downsampled surface with normals, and described keypoints."""
 
 import logging
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +23,10 @@ MIRROR = np.array([-1.0, 1.0, 1.0])  # factors of the coordinates
 
 
 @dataclass(frozen=True)
-class _Surface:
-    """The surface of a cloud at one voxel size; rows are on the device of the cloud."""
+class DescribedCloud(Description):
+    """A cloud at one voxel size: described points, and its surface for refinement."""
 
-    rows: Array  # (K,) int64, of the keypoints, or of those that are described, in the cloud
+    rows: Array  # (M,) int64, of the described points in the cloud
     surface: Array  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
     normals: Array  # (S, 3) float64, of the surface, to the side of the viewpoint
     variation: Array  # (S,) float64, of the surface around each point: 0 on a plane, 1/3 at most
@@ -34,65 +34,46 @@ class _Surface:
     viewpoint_known: bool  # a sensor stood there; else it is estimated
 
 
-@dataclass(frozen=True)
-class DownsampledCloud(_Surface):
-    """A cloud at one voxel size, before it is described."""
-
-    origin: np.ndarray  # (3,) float64, metres, from which the cells of the keypoints are counted
-    keypoints: Array  # (K, 3) float64, metres, to describe: a point per cell
-    keypoint_viewpoint: Array  # (3,) float64 on the host, metres; or (K, 3), of each keypoint
-
-
-@dataclass(frozen=True)
-class DescribedCloud(_Surface, Description):
-    """A cloud at one voxel size: described points, and its surface for refinement."""
-
-
-def downsample(
-    points: Array, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None
-) -> DownsampledCloud:
-    """Downsample a cloud (N, 3) float64 to a voxel size in metres; an error calls it by `name`.
+def describe(
+    points: Array, descriptor: Descriptor, name: str = "cloud", viewpoint: Viewpoint | None = None
+) -> DescribedCloud:
+    """Describe a cloud (N, 3) float64 at the voxel size of a descriptor; an error calls it by `name`.
 
     Without a `viewpoint` it is estimated. Raises InputError when too few points are left at this voxel size.
     """
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
+    voxel = descriptor.voxel
     log.info("describe: %s, %d points, voxel %g m", name, len(points), voxel)
     surface_rows = downsample_and_filter(points, voxel, box(points)[0])
     surface = take(points, surface_rows)
     if len(surface) < MIN_POINTS:
         raise InputError(_too_few(name, points, len(surface), voxel))
     normals, variation = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
-    seen_from = chosen.of_rows(surface_rows)
-    origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
+    viewpoint = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
+    seen_from = viewpoint.of_rows(surface_rows)
+    # Descriptors count their cells from zero: a single sensor stands there
+    is_single = viewpoint.position.ndim == 1
+    origin = viewpoint.position if is_single else np.zeros(3)
     rows = downsample_and_filter(points, voxel, origin)
     if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
         raise InputError(_too_few(name, points, len(rows), voxel))
-    return DownsampledCloud(
+    origin = like(origin, points)
+    keypoints = take(points, rows) - origin
+    found = descriptor.describe(keypoints, None if is_single else viewpoint.of_rows(rows) - origin)
+    # With the same cells a descriptor keeps all points; else it keeps some, found by place
+    if len(found.points) != len(keypoints) or not (found.points == keypoints).all():
+        rows = rows[Index(keypoints).query(found.points)[1]]
+    return DescribedCloud(
+        points=found.points + origin,
+        features=found.features,
+        rows=rows,
         surface=surface,
         normals=towards(seen_from, surface, normals),
         variation=variation,
         viewpoint=seen_from,
-        viewpoint_known=chosen.known,
-        origin=origin,
-        keypoints=take(points, rows),
-        keypoint_viewpoint=chosen.of_rows(rows),
-        rows=rows,
+        viewpoint_known=viewpoint.known,
     )
-
-
-def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
-    """Describe the keypoints of a downsampled cloud."""
-    origin = like(cloud.origin, cloud.keypoints)
-    local = cloud.keypoints - origin  # cells of descriptors are counted from zero, too
-    viewpoints = cloud.keypoint_viewpoint
-    found = descriptor.describe(local, None if viewpoints.ndim == 1 else viewpoints - origin)
-    of_surface = {each.name: getattr(cloud, each.name) for each in fields(_Surface)}
-    # With the same cells a descriptor keeps all points; else it keeps some rows of `local`, found by place
-    if len(found.points) != len(local) or not (found.points == local).all():
-        of_surface["rows"] = cloud.rows[Index(local).query(found.points)[1]]
-    return DescribedCloud(points=found.points + origin, features=found.features, **of_surface)
 
 
 def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:

@@ -3,7 +3,7 @@ import numpy as np
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
 from pcreg.mapping.submap import Submap, fused
-from pcreg.registration.clouds.preprocess import describe, downsample
+from pcreg.registration.clouds.preprocess import describe
 from tests.rooms import stored_room
 
 VOXEL = 0.1
@@ -17,7 +17,7 @@ def test_two_halves_make_the_whole_and_keep_their_viewpoints():
     rng = np.random.default_rng(0)
     poses = np.array([np.eye(4), se3(random_rotation(rng), rng.uniform(-3, 3, 3))])
     own = [transform(inverse(T), half) for T, half in zip(poses, halves, strict=True)]
-    described = [describe(downsample(points, VOXEL), FPFH(VOXEL)) for points in own]
+    described = [describe(points, FPFH(VOXEL)) for points in own]
     submap = Submap.of([0, 1], poses)
     np.testing.assert_allclose(submap.poses, poses, atol=1e-12)
     whole = fused(described, submap.poses, VOXEL)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pcreg import register
+from pcreg import FPFH, register
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.clouds.preprocess import downsample
+from pcreg.registration.clouds.preprocess import describe
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import correct
@@ -31,11 +31,11 @@ def thin_wall() -> tuple[np.ndarray, np.ndarray]:
 
 def test_normals_point_to_where_each_point_was_seen_from():
     points, places = thin_wall()
-    found = downsample(points, 0.08, viewpoint=Viewpoint(places, known=True))
+    found = describe(points, FPFH(0.08), viewpoint=Viewpoint(places, known=True))
     front = found.surface[:, 0] < 0
     assert (found.normals[front, 0] < -0.9).all()
     assert (found.normals[~front, 0] > 0.9).all()
-    middle = downsample(points, 0.08, viewpoint=Viewpoint(np.array([-3.0, 0, 0]), known=True))
+    middle = describe(points, FPFH(0.08), viewpoint=Viewpoint(np.array([-3.0, 0, 0]), known=True))
     assert (middle.normals[:, 0] < -0.9).all()  # as if the back had been seen through the wall
 
 

@@ -4,7 +4,7 @@ import pytest
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.clouds.preprocess import describe, downsample, downsample_and_filter, mirrored
+from pcreg.registration.clouds.preprocess import describe, downsample_and_filter, mirrored
 from pcreg.runtime.errors import InputError
 
 
@@ -29,17 +29,17 @@ def test_a_point_stays_with_four_others_within_two_voxels():
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line.*name x, y, z"):
-        downsample(line, 0.001, "wire.ply")
+        describe(line, Heights(1, voxel=0.001), "wire.ply")
 
 
 class Heights:
     """A descriptor that keeps every n-th point, the last one first."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+    def __init__(self, n: int, voxel: float = 0.1) -> None:
+        self.n, self.voxel = n, voxel
 
     def describe(self, points: np.ndarray, viewpoints: np.ndarray | None) -> Description:
-        self.viewpoints = viewpoints
+        self.points, self.viewpoints = points, viewpoints
         kept = points if self.n == 1 else points[:: -self.n]
         return Description(kept, kept[:, 2:].astype(np.float32))
 
@@ -48,11 +48,11 @@ class Heights:
 def test_rows_of_described_points_are_those_of_the_cloud(n):
     rng = np.random.default_rng(0)
     points = np.c_[rng.uniform(0, 2, (4000, 2)), rng.uniform(0, 0.01, 4000)] + 5
-    downsampled = downsample(points, 0.1)
-    found = describe(downsampled, Heights(n))
-    assert len(found.rows) == -(-len(downsampled.rows) // n)
+    descriptor, place = Heights(n), np.array([5.0, 5.0, 7.0])
+    found = describe(points, descriptor, viewpoint=Viewpoint(place, known=True))
+    assert len(found.rows) == -(-len(descriptor.points) // n)
     np.testing.assert_allclose(found.points, points[found.rows])
-    heights = (points[found.rows] - downsampled.origin)[:, 2]
+    heights = (points[found.rows] - place)[:, 2]
     np.testing.assert_allclose(found.features[:, 0], heights, rtol=1e-6)
 
 
@@ -61,7 +61,7 @@ def test_a_mirrored_cloud_is_described_again_unless_features_are_the_same(invari
     points = np.random.default_rng(0).uniform(0, [2, 2, 0.01], (4000, 3))
     descriptor = Heights(1)
     descriptor.reflection_invariant = invariant
-    cloud = describe(downsample(points, 0.1), descriptor)
+    cloud = describe(points, descriptor)
     again = mirrored(cloud, descriptor).features
     assert (again == cloud.features).all() == invariant
     assert (again - cloud.features).std() < 0.01  # heights over another origin
@@ -71,11 +71,9 @@ def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():
     rng = np.random.default_rng(0)
     points, descriptor = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)], Heights(1)
     place = np.array([0.3, 0.4, 2.0])
-    one = downsample(points, 0.1, viewpoint=Viewpoint(place, known=True))
-    describe(one, descriptor)
+    found = describe(points, descriptor, viewpoint=Viewpoint(place, known=True))
     assert descriptor.viewpoints is None
-    np.testing.assert_array_equal(one.origin, place)
+    np.testing.assert_array_equal(descriptor.points, points[found.rows] - place)
     places = place + rng.integers(2, size=(4000, 1))
-    several = downsample(points, 0.1, viewpoint=Viewpoint(places, known=True))
-    found = describe(several, descriptor)
+    found = describe(points, descriptor, viewpoint=Viewpoint(places, known=True))
     np.testing.assert_array_equal(descriptor.viewpoints, places[found.rows])
