@@ -56,6 +56,48 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     return replace(cloud, notes=(*cloud.notes, *notes)) if notes else cloud
 
 
+def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
+    """Return points (N, 3) float64, metres, a row for each of the file or array, NaN where it has no point.
+
+    They are a copy: the caller may change an array before it is registered.
+    """
+    metres = _metres(unit, name)
+    # A prepared cloud has rows left out, too
+    read = read_cloud(cloud, columns) if isinstance(cloud, str | Path) else getattr(cloud, "cloud", None)
+    if read is None:
+        points = metres * coordinates(rows_of(cloud, name), name)
+        points[~np.isfinite(points).all(1)] = np.nan
+    else:
+        points = np.full((len(read.points) + read.dropped, 3), np.nan)
+        points[slice(None) if read.rows is None else read.rows] = metres * read.points
+    return points
+
+
+def rows_of(cloud: Points, name: str) -> np.ndarray:
+    """Return the rows of anything but a path or a prepared cloud."""
+    try:
+        if hasattr(cloud, "point"):  # of open3d.t
+            cloud = cloud.point.positions.cpu().numpy()
+        elif hasattr(cloud, "points"):
+            cloud = cloud.points
+        if hasattr(cloud, "detach"):
+            cloud = cloud.detach().cpu()
+            cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
+        if isinstance(cloud, np.ma.MaskedArray):
+            cloud = cloud.astype(np.float64).filled(np.nan)
+        if (rows := np.asarray(cloud)).ndim == 0:
+            raise TypeError("no array")
+        return rows
+    except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
+        raise InputError(f"{name}: is not an array of numbers; pass rows x y z, (N, 3)") from error
+
+
+def _metres(unit: str, name: str) -> float:
+    if not isinstance(unit, str) or unit not in METRES:
+        raise InputError(f"{name}: unit {unit} is unknown; use one of {' '.join(METRES)}")
+    return METRES[unit]
+
+
 def check_seed(seed: int) -> None:
     """Raise InputError unless this is a whole number from 0 on."""
     if not _is(Integral, seed) or seed < 0:
@@ -92,45 +134,3 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
 
 def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _metres(unit: str, name: str) -> float:
-    if not isinstance(unit, str) or unit not in METRES:
-        raise InputError(f"{name}: unit {unit} is unknown; use one of {' '.join(METRES)}")
-    return METRES[unit]
-
-
-def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
-    """Return points (N, 3) float64, metres, a row for each of the file or array, NaN where it has no point.
-
-    They are a copy: the caller may change an array before it is registered.
-    """
-    metres = _metres(unit, name)
-    # A prepared cloud has rows left out, too
-    read = read_cloud(cloud, columns) if isinstance(cloud, str | Path) else getattr(cloud, "cloud", None)
-    if read is None:
-        points = metres * coordinates(rows_of(cloud, name), name)
-        points[~np.isfinite(points).all(1)] = np.nan
-    else:
-        points = np.full((len(read.points) + read.dropped, 3), np.nan)
-        points[slice(None) if read.rows is None else read.rows] = metres * read.points
-    return points
-
-
-def rows_of(cloud: Points, name: str) -> np.ndarray:
-    """Return the rows of anything but a path or a prepared cloud."""
-    try:
-        if hasattr(cloud, "point"):  # of open3d.t
-            cloud = cloud.point.positions.cpu().numpy()
-        elif hasattr(cloud, "points"):
-            cloud = cloud.points
-        if hasattr(cloud, "detach"):
-            cloud = cloud.detach().cpu()
-            cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
-        if isinstance(cloud, np.ma.MaskedArray):
-            cloud = cloud.astype(np.float64).filled(np.nan)
-        if (rows := np.asarray(cloud)).ndim == 0:
-            raise TypeError("no array")
-        return rows
-    except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
-        raise InputError(f"{name}: is not an array of numbers; pass rows x y z, (N, 3)") from error
