@@ -47,26 +47,26 @@ class Evidence:
 def gather_evidence(
     source: DescribedCloud,
     target: DescribedCloud,
-    agree: np.ndarray,
-    matched: np.ndarray,
     refined: Refinement,
-    free_space: FreeSpace,
     overlap: Overlap,
+    free_space: FreeSpace,
+    matches: int,
+    inliers: np.ndarray,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    `matched` (P, 3) are the points of the target that features match, and `agree` (P,) those that the motion
-    brings together. `free_space` says what stands where a sensor looked through. `overlap` is that of the
-    surfaces under this motion, within the distance of the refinement.
+    `overlap` is that of the surfaces under this motion, within the distance of the refinement. `free_space`
+    says what stands where a sensor looked through. `inliers` (I, 3) are the target's points of those of all
+    `matches` that the motion brings together.
     """
     T, voxel = refined.T_target_source, refined.distance
     curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
     sights = free_space.sights(T, overlap, curved)
     plane_rmse, same_side_ratio = _contact(source, target, T, overlap, voxel)
     return Evidence(
-        matches=len(agree),
-        inliers=int(agree.sum()),
-        inlier_thickness=_thickness(matched[agree]) / voxel,
+        matches=matches,
+        inliers=len(inliers),
+        inlier_thickness=_thickness(inliers) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
         plane_rmse=plane_rmse,

@@ -22,7 +22,6 @@ from pcreg.runtime.progress import Clock
 # refused with less, 0 of 700 are registered at another voxel size and 1 of 644 by a second sample of the
 # points; of those refused with more, 20 of 544 and 16 of 281.
 MIN_RETRIED_CONFIDENCE = 0.03
-Answer = Callable[[SingleScaleRegistrar, Sequence[DescribedCloud]], Registration]  # at one scale
 
 
 def answer_at_scales(
@@ -145,7 +144,7 @@ def _at_another_scale(
     clouds: tuple[PreparedCloud, PreparedCloud],
     first: SingleScaleRegistrar,
     at_first: Sequence[DescribedCloud],
-    answer: Answer,
+    answer: Callable[[SingleScaleRegistrar, Sequence[DescribedCloud]], Registration],
     total: Clock,
 ) -> Registration | None:
     """The first answer at these scales that `first` confirms by the clouds at its scale."""

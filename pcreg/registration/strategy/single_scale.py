@@ -197,17 +197,18 @@ class SingleScaleRegistrar:
 
     def _refined(self, pair: _Pair, motions: np.ndarray, *, briefly: bool = False) -> list[Hypothesis]:
         """The hypotheses near motions (H, 4, 4)."""
-        source, target, matched = pair.source, pair.target, pair.points
+        source, target = pair.source, pair.target
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
-        surfaces, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
+        planes, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
+        matched, partners = pair.points[:, 0], pair.points[:, 1]
         found = []
-        for refined in refine(every_nth(source.surface, points), *surfaces, motions, distance, iterations):
+        for refined in refine(every_nth(source.surface, points), *planes, motions, distance, iterations):
             T = refined.T_target_source
-            overlap = Overlap.of(source.surface, *surfaces, T, distance)
-            agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
+            overlap = Overlap.of(source.surface, *planes, T, distance)
+            agree = residuals(T, matched, partners) < self.match_distance
             evidence = gather_evidence(
-                source, target, agree, matched[:, 1], refined, pair.free_space, overlap
+                source, target, refined, overlap, pair.free_space, len(agree), partners[agree]
             )
             found.append(Hypothesis(T, evidence, pair.matches.rows[agree], overlap, briefly))
         return found

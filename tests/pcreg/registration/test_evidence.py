@@ -32,7 +32,7 @@ def about(source: DescribedCloud, target: DescribedCloud, T: np.ndarray, agree: 
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
     free_space = FreeSpace(source.surface, target.surface, MARGIN, (source.viewpoint, target.viewpoint))
     overlap = Overlap.of(source.surface, target.surface, target.normals, T, DISTANCE)
-    return gather_evidence(source, target, agree, matched, refined, free_space, overlap)
+    return gather_evidence(source, target, refined, overlap, free_space, len(agree), matched[agree])
 
 
 def test_a_shape_speaks_for_itself():
