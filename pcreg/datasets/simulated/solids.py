@@ -57,7 +57,7 @@ class Solids:
 
     def where(self, kept: np.ndarray) -> "Solids":
         """The solids of a mask `kept` (P,)."""
-        return Solids(self.shape[kept], self.T_world_unit[kept], self.relief[kept], self.material[kept])
+        return Solids(*(column[kept] for column in vars(self).values()))
 
     def sheared(self, axis: int, along: int, slope: float, fixed: float = 0.0) -> "Solids":
         """The solids after a shear: x[axis] grows by slope * (x[along] - fixed)."""
@@ -72,16 +72,10 @@ class Solids:
 
     @staticmethod
     def join(*parts: "Solids") -> "Solids":
-        if not parts:
-            return boxes([])
         if len(parts) == 1:
             return parts[0]
-        return Solids(
-            np.concatenate([part.shape for part in parts]),
-            np.concatenate([part.T_world_unit for part in parts]),
-            np.concatenate([part.relief for part in parts]),
-            np.concatenate([part.material for part in parts]),
-        )
+        columns = zip(*(vars(part).values() for part in parts or (boxes([]),)), strict=True)
+        return Solids(*map(np.concatenate, columns))
 
 
 # Each of these takes a table, or its columns as numbers and arrays (N,): `rods(0.1, x, y, 0, x, y, 2)`
