@@ -78,7 +78,7 @@ class Solids:
         return Solids(*map(np.concatenate, columns))
 
 
-# Each of these takes a table, or its columns as numbers and arrays (N,): `rods(0.1, x, y, 0, x, y, 2)`
+# Each of these takes a table, or its columns as numbers and arrays (N,): `balls(x, y, 2, 1, 1, 0.5)`
 
 
 def boxes(*rows: ArrayLike) -> Solids:
@@ -102,6 +102,16 @@ def rods(*rows: ArrayLike) -> Solids:
 def cones(*rows: ArrayLike) -> Solids:
     """Cones: the radius, the centre of the base and the tip (N, 7)."""
     return _along(Shape.CONE, _table(rows, 7))
+
+
+def poles(radius: ArrayLike, x: ArrayLike, y: ArrayLike, low: ArrayLike, high: ArrayLike) -> Solids:
+    """Upright cylinders from z = low to z = high."""
+    return rods(radius, x, y, low, x, y, high)
+
+
+def tube(radius: float, line: np.ndarray) -> Solids:
+    """Cylinders along a line of points (N, 3): N - 1 of them."""
+    return rods(radius, *line[:-1].T, *line[1:].T)
 
 
 # A scene makes hundreds of calls for a handful of solids each: their time is the overhead of NumPy's calls,

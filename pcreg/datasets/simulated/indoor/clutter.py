@@ -10,7 +10,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.draws import by_share
 from pcreg.datasets.simulated.indoor.piece import between, extent, one_of, pose, ring
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, poles, rods, tube
 
 VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
@@ -38,7 +38,7 @@ def lathe(rng: np.random.Generator) -> Solids:
     z = np.sort(np.r_[0, rng.uniform(0.02, 0.98, count - 1), 1]) * height
     walk = np.abs(np.cumsum(rng.normal(0, 0.35, count)) + 1)
     radius = rng.uniform(0.02, 0.08) * np.clip(walk, 0.25, 1.8)
-    body = rods(radius, 0, 0, z[:-1], 0, 0, z[1:])
+    body = poles(radius, 0, 0, z[:-1], z[1:])
     middle = (z[:-1] + z[1:]) / 2
     bulge = balls(0, 0, middle, radius * 1.08, radius * 1.08, np.diff(z) * 0.7)
     return Solids.join(body, bulge) if rng.random() < 0.5 else body
@@ -66,7 +66,7 @@ def assembly(rng: np.random.Generator) -> Solids:
         if kind < 2:
             part = boxes(-a / 2, -b / 2, -c / 2, a / 2, b / 2, c / 2)
         elif kind == 2:
-            part = rods(a / 2, 0, 0, -c / 2, 0, 0, c / 2)
+            part = poles(a / 2, 0, 0, -c / 2, c / 2)
         else:
             part = cones(a / 2, 0, 0, -c / 2, 0, 0, c / 2)
         x, y, z = (size * share for share in between(rng, [-0.5, -0.5, 0.1], [0.5, 0.5, 0.9]))
@@ -116,13 +116,13 @@ def mug(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.035, 0.06), rng.uniform(0.07, 0.13)
     angles = np.linspace(-np.pi / 2, np.pi / 2, 6)
     loop = np.c_[r + 0.03 * np.cos(angles), np.zeros(6), h / 2 + h / 3 * np.sin(angles)]
-    handle = rods(0.006, *loop[:-1].T, *loop[1:].T)
-    return Solids.join(ring(r, 0, h), rods(r, 0, 0, 0, 0, 0, 0.01), handle)
+    handle = tube(0.006, loop)
+    return Solids.join(ring(r, 0, h), poles(r, 0, 0, 0, 0.01), handle)
 
 
 def bowl(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.04, 0.12), rng.uniform(0.03, 0.12)
-    parts = [ring(r, 0, h, 14, 0.005, rng.uniform(1.2, 1.8)), rods(r, 0, 0, 0, 0, 0, 0.008)]
+    parts = [ring(r, 0, h, 14, 0.005, rng.uniform(1.2, 1.8)), poles(r, 0, 0, 0, 0.008)]
     if rng.random() < 0.5:
         count = rng.integers(2, 6)
         size = rng.uniform(0.03, 0.045, count)
@@ -134,7 +134,7 @@ def bowl(rng: np.random.Generator) -> Solids:
 def pan(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.08, 0.16), rng.uniform(0.04, 0.16)
     handle = rods(0.01, r, 0, h * 0.8, r + rng.uniform(0.04, 0.2), 0, h * 0.9)
-    parts = [ring(r, 0, h, 16), rods(r, 0, 0, 0, 0, 0, 0.01), handle]
+    parts = [ring(r, 0, h, 16), poles(r, 0, 0, 0, 0.01), handle]
     if rng.random() < 0.5:  # a lid
         parts.append(balls([(0, 0, h, r, r, 0.3 * r), (0, 0, h + 0.32 * r, 0.02, 0.02, 0.02)]))
     return Solids.join(*parts)
@@ -144,10 +144,10 @@ def kettle(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.06, 0.09), rng.uniform(0.12, 0.22)
     loop = np.array([(-r * 0.8, 0, h), (-r * 1.7, 0, h * 0.95), (-r * 1.8, 0, h * 0.4), (-r, 0, h * 0.15)])
     return Solids.join(
-        rods(r, 0, 0, 0, 0, 0, h),
+        poles(r, 0, 0, 0, h),
         balls([(0, 0, h, r, r, r * 0.4), (0, 0, h + r * 0.45, 0.015, 0.015, 0.015)]),
         cones(0.035, r * 0.6, 0, h * 0.6, r * 1.9, 0, h * 1.05),
-        rods(0.012, *loop[:-1].T, *loop[1:].T),
+        tube(0.012, loop),
     )
 
 
@@ -198,7 +198,7 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
         yaw, dip, roll = between(rng, [0, -30, -30], [360, 80, 30])
         turns.append(pose(*lean, up, yaw, -dip, roll))
         stalks.append((0.003, 0, 0, pot, *lean, up))
-    parts = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)]
+    parts = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), poles(pot * 0.8, 0, 0, 0, pot * 1.35)]
     parts.append(leaf.copies(np.stack(turns)))
     if not blade:
         parts.append(rods(stalks))
@@ -211,7 +211,7 @@ def cable(rng: np.random.Generator) -> Solids:
     heading = np.cumsum(rng.normal(0, 0.7, count))
     step = rng.uniform(0.03, 0.06) * np.c_[np.cos(heading), np.sin(heading), np.zeros(count)]
     along = np.cumsum(step, 0) - step.sum(0) / 2 + [0, 0, 0.006]
-    return rods(rng.uniform(0.003, 0.008), *along[:-1].T, *along[1:].T)
+    return tube(rng.uniform(0.003, 0.008), along)
 
 
 def bag(rng: np.random.Generator) -> Solids:
@@ -221,7 +221,7 @@ def bag(rng: np.random.Generator) -> Solids:
     block = boxes(-a * 0.8, -b * 0.7, 0, a * 0.8, b * 0.7, c * 1.4)
     angles = np.linspace(0, np.pi, 6)
     loop = np.c_[a * 0.5 * np.cos(angles), np.full(6, b * 0.3), c * 1.5 + c * 0.5 * np.sin(angles)]
-    handles = rods(0.01, *loop[:-1].T, *loop[1:].T)
+    handles = tube(0.01, loop)
     return Solids.join(body, block, handles).uneven(rng.uniform(0.005, 0.02))
 
 
@@ -271,7 +271,7 @@ def cup_of_pens(rng: np.random.Generator) -> Solids:
 
 def basket(rng: np.random.Generator) -> Solids:
     r, h = between(rng, [0.1, 0.12], [0.22, 0.4])
-    parts = [ring(r, 0, h, 16, 0.008, rng.uniform(0.95, 1.3)), rods(r, 0, 0, 0, 0, 0, 0.01)]
+    parts = [ring(r, 0, h, 16, 0.008, rng.uniform(0.95, 1.3)), poles(r, 0, 0, 0, 0.01)]
     if rng.random() < 0.6:
         parts.append(cloth(rng).placed(pose(z=h * rng.uniform(0.3, 0.8)) @ np.diag([r * 4, r * 4, 1.5, 1])))
     return Solids.join(*parts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import assembly, blob, clutter, lathe, plant
 from pcreg.datasets.simulated.indoor.piece import Piece, between, one_of, pose, ring
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, poles, rods
 
 
 def radiator(rng: np.random.Generator) -> Piece:
@@ -89,7 +89,7 @@ def column(rng: np.random.Generator) -> Piece:
     """A chimney breast, a pilaster, a round column."""
     half, d = between(rng, [0.12, 0.1], [0.5, 0.4])
     if rng.random() < 0.3:
-        return Piece(rods(half * 0.6, 0, -half * 0.6, 0, 0, -half * 0.6, 3.2))
+        return Piece(poles(half * 0.6, 0, -half * 0.6, 0, 3.2))
     return Piece(boxes([(-half, -d, 0, half, 0, 3.2), (-half - 0.015, -d - 0.015, 0, half + 0.015, 0, 0.09)]))
 
 
@@ -139,7 +139,7 @@ def stairs(rng: np.random.Generator) -> Piece:
     x = (np.arange(count) - count / 2) * run
     z = np.arange(1, count + 1) * rise
     steps = boxes(x, -wide, np.maximum(z - 2 * rise, 0), x + run, 0, z)
-    posts = rods(0.012, x + run / 2, -wide, z, x + run / 2, -wide, z + 0.9)
+    posts = poles(0.012, x + run / 2, -wide, z, z + 0.9)
     rail = rods(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)
     return Piece(Solids.join(steps, posts, rail))
 
@@ -147,14 +147,14 @@ def stairs(rng: np.random.Generator) -> Piece:
 def railing(rng: np.random.Generator) -> Piece:
     half = rng.uniform(0.5, 1.4)
     x = np.arange(-half, half, rng.uniform(0.08, 0.16))
-    bars = rods(0.009, x, -0.5, 0.08, x, -0.5, 0.95)
+    bars = poles(0.009, x, -0.5, 0.08, 0.95)
     rails = rods([(0.022, -half, -0.5, z, half, -0.5, z) for z in (0.08, 0.95)])
     return Piece(Solids.join(bars, rails))
 
 
 def bin(rng: np.random.Generator) -> Piece:
     r, h = between(rng, [0.1, 0.22], [0.2, 0.65])
-    parts = [ring(r, 0, h, 16, 0.006, rng.uniform(1, 1.3)), rods(r * 0.98, 0, 0, 0, 0, 0, 0.02)]
+    parts = [ring(r, 0, h, 16, 0.006, rng.uniform(1, 1.3)), poles(r * 0.98, 0, 0, 0, 0.02)]
     if rng.random() < 0.5:
         parts.append(blob(rng).placed(pose(z=h * 0.6)))
     elif rng.random() < 0.5:
@@ -233,7 +233,7 @@ def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
     if rng.random() < 0.5:
         return boxes(-0.6, -0.12, ceiling - 0.08, 0.6, 0.12, ceiling)
     drop, r = between(rng, [0.3, 0.1], [0.9, 0.3])
-    cord = rods(0.008, 0, 0, ceiling - drop, 0, 0, ceiling)
+    cord = poles(0.008, 0, 0, ceiling - drop, ceiling)
     if rng.random() < 0.5:
         return Solids.join(cord, balls(0, 0, ceiling - drop, r, r, r * 0.7))
     return Solids.join(cord, cones(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1))

@@ -5,7 +5,7 @@ import numpy as np
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.piece import Piece, between, one_of, pose, ring
 from pcreg.datasets.simulated.indoor.storage import fronts
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, poles, rods
 
 
 def counter(rng: np.random.Generator) -> Piece:
@@ -110,7 +110,7 @@ def washbasin(rng: np.random.Generator) -> Piece:
     ]
     parts = [boxes(rim), tap(rng).placed(pose(0, -0.07, h))]
     if rng.random() < 0.5:
-        parts.append(rods(0.09, 0, -d * 0.4, 0, 0, -d * 0.4, h - 0.1))
+        parts.append(poles(0.09, 0, -d * 0.4, 0, h - 0.1))
     else:
         parts.append(boxes(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14))
         parts.append(fronts(rng, -half * 0.9, half * 0.9, -d * 0.9, 0.17, h - 0.16, 2, 1))
@@ -131,7 +131,7 @@ def bath(rng: np.random.Generator) -> Piece:
         (-half, -d, 0, half, 0, 0.15),
     ]
     parts = [boxes(rows), tap(rng).placed(pose(-half + 0.06, -d / 2, h, -90))]
-    parts.append(rods(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0))
+    parts.append(poles(0.012, -half + 0.05, -0.05, h + 0.3, 2.0))
     parts.append(balls(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03))
     return Piece(Solids.join(*parts), [(-half, -t, half, 0, h)])
 

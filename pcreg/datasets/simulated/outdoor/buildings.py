@@ -6,7 +6,7 @@ dozen boxes.
 
 import numpy as np
 
-from pcreg.datasets.simulated.solids import Material, Solids, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Material, Solids, boxes, cones, poles, rods
 from pcreg.geometry.se3 import se3
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
@@ -108,7 +108,7 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Solids:
 def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float) -> Solids:
     """Round or square columns at x, y (N,)."""
     if rng.random() < 0.5:
-        return rods(half, x, y, low, x, y, high)
+        return poles(half, x, y, low, high)
     return boxes(x - half, y - half, low, x + half, y + half, high)
 
 
@@ -125,7 +125,7 @@ def garden_wall(rng: np.random.Generator, length: float) -> Solids:
 def tank(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([1, 3], [4, 9])
     return Solids.join(
-        rods(radius, 0, 0, -1, 0, 0, height), cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
+        poles(radius, 0, 0, -1, height), cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
     )
 
 

@@ -5,7 +5,7 @@ Each stands on the origin, along x, with its front to -y.
 
 import numpy as np
 
-from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, cones, poles, rods
 
 
 def lamp(rng: np.random.Generator) -> Solids:
@@ -17,9 +17,7 @@ def lamp(rng: np.random.Generator) -> Solids:
     ]
     if rng.random() < 0.3:
         head = [balls(0, 0, height, 0.25, 0.25, 0.25)]
-    return Solids.join(
-        rods(radius, 0, 0, -0.5, 0, 0, height), rods(radius * 1.8, 0, 0, -0.5, 0, 0, 0.9), *head
-    )
+    return Solids.join(poles(radius, 0, 0, -0.5, height), poles(radius * 1.8, 0, 0, -0.5, 0.9), *head)
 
 
 def sign(rng: np.random.Generator) -> Solids:
@@ -29,13 +27,13 @@ def sign(rng: np.random.Generator) -> Solids:
         if rng.random() < 0.5
         else rods(half, 0, -0.07, height - half, 0, -0.04, height - half)
     )
-    return Solids.join(rods(0.035, 0, 0, -0.5, 0, 0, height), board)
+    return Solids.join(poles(0.035, 0, 0, -0.5, height), board)
 
 
 def traffic_light(rng: np.random.Generator) -> Solids:
     height, arm = rng.uniform([3.0, 0.3], [6.0, 5.0])
     return Solids.join(
-        rods(0.08, 0, 0, -0.5, 0, 0, height),
+        poles(0.08, 0, 0, -0.5, height),
         rods(0.05, 0, 0, height, 0, -arm, height),
         boxes(-0.17, -0.35, 2.2, 0.17, -0.1, 3.2),
         boxes(-0.2, -arm - 0.2, height - 0.9, 0.2, -arm + 0.2, height + 0.1),
@@ -45,20 +43,20 @@ def traffic_light(rng: np.random.Generator) -> Solids:
 def utility_pole(rng: np.random.Generator) -> Solids:
     height = rng.uniform(6, 10)
     return Solids.join(
-        rods(0.14, 0, 0, -0.5, 0, 0, height),
+        poles(0.14, 0, 0, -0.5, height),
         boxes(-0.06, -1, height - 0.6, 0.06, 1, height - 0.5),
-        rods(0.2, 0.3, 0, height - 2, 0.3, 0, height - 1.2),
+        poles(0.2, 0.3, 0, height - 2, height - 1.2),
     )
 
 
 def bollard(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([0.06, 0.6], [0.15, 1.1])
-    return Solids.join(rods(radius, 0, 0, -0.5, 0, 0, height), balls(0, 0, height, radius, radius, radius))
+    return Solids.join(poles(radius, 0, 0, -0.5, height), balls(0, 0, height, radius, radius, radius))
 
 
 def litter_bin(rng: np.random.Generator) -> Solids:
     if rng.random() < 0.5:
-        return rods(rng.uniform(0.2, 0.35), 0, 0, -0.3, 0, 0, rng.uniform(0.8, 1.1))
+        return poles(rng.uniform(0.2, 0.35), 0, 0, -0.3, rng.uniform(0.8, 1.1))
     return Solids.join(boxes(-0.6, -0.5, 0.1, 0.6, 0.5, 1.2), boxes(-0.65, -0.55, 1.2, 0.65, 0.55, 1.32))
 
 
@@ -100,7 +98,7 @@ def cabinet(rng: np.random.Generator) -> Solids:
 def advertising_column(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([0.5, 2.5], [0.8, 3.6])
     return Solids.join(
-        rods(radius, 0, 0, -0.3, 0, 0, height), cones(radius + 0.1, 0, 0, height, 0, 0, height + 0.5)
+        poles(radius, 0, 0, -0.3, height), cones(radius + 0.1, 0, 0, height, 0, 0, height + 0.5)
     )
 
 
@@ -140,7 +138,7 @@ def fence(rng: np.random.Generator, length: float) -> Solids:
     """Posts with rails, pickets or boards."""
     height = rng.uniform(0.8, 2.2)
     posts = np.linspace(-length / 2, length / 2, max(2, round(length / 2.2) + 1))
-    parts = [rods(0.04, posts, 0, -0.5, posts, 0, height)]
+    parts = [poles(0.04, posts, 0, -0.5, height)]
     kind = rng.integers(3)
     rails = np.linspace(0.3, height - 0.1, rng.integers(2, 5))
     parts.append(boxes(-length / 2, -0.02, rails, length / 2, 0.02, rails + 0.08))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, rods
+from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, poles, rods
 
 
 def tree(rng: np.random.Generator) -> Solids:
@@ -60,7 +60,7 @@ def _conifer(rng: np.random.Generator) -> Solids:
     out = wide * (1 - z) * rng.uniform(0.3, 0.8, n)
     radius = 0.12 * wide + 0.4 * wide * (1 - z)
     leaves = balls(out * np.cos(angle), out * np.sin(angle), z * height, radius, radius, 0.35 * radius)
-    return Solids.join(rods(0.012 * height, 0, 0, -0.5, 0, 0, height), leaves.of(Material.LEAVES))
+    return Solids.join(poles(0.012 * height, 0, 0, -0.5, height), leaves.of(Material.LEAVES))
 
 
 def _bare(rng: np.random.Generator) -> Solids:
