@@ -4,7 +4,7 @@ World frame: x and y along the walls, z up, the floor at z = 0, metres.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,31 +16,184 @@ from pcreg.datasets.simulated.solids import Solids, boxes, rods
 
 WALL = 0.15  # thickness, metres
 Opening = tuple[float, float, float, float]  # x0, x1, z0, z1 of a window or a passage
+Openings = list[list[Opening]]  # of the walls at y = depth, x = width, y = 0, x = 0
 
 
-def _shell(
-    rng: np.random.Generator, width: float, depth: float, height: float, openings: Sequence[Sequence[Opening]]
-) -> Solids:
-    """A room over (0, 0) to (width, depth); `openings` of the walls at y = depth, x = width, y = 0, x = 0."""
-    slabs = boxes(
-        [(-1, -1, -WALL, width + 1, depth + 1, 0), (-1, -1, height, width + 1, depth + 1, height + WALL)]
-    )
-    skirting = rng.uniform(0.04, 0.12) if rng.random() < 0.7 else 0.0
-    cornice = rng.uniform(0.03, 0.09) if rng.random() < 0.25 else 0.0
-    parts = [slabs]
-    for (T, length), holes in zip(_walls(width, depth), openings, strict=True):
-        parts.append(_wall(rng, length, height, holes, skirting, cornice).placed(T))
-    return Solids.join(*parts).uneven(rng.uniform(0.0, 0.002))
+@dataclass(frozen=True)
+class Scene:
+    """Solids, and the rectangles (x0, y0, x1, y1) of the floors."""
+
+    solids: Solids
+    floors: np.ndarray  # (rooms, 4)
 
 
-def _walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
-    """The frame (4, 4) in the room and the length of each wall, with its face at y = 0 and the room at -y."""
-    return [
-        (pose(0, depth, 0, 0), width),
-        (pose(width, depth, 0, -90), depth),
-        (pose(width, 0, 0, 180), width),
-        (pose(0, 0, 0, 90), depth),
+def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
+    """Draw one room, a corridor, or two rooms with a passage between them, of any style.
+
+    Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
+    furniture.
+    """
+    style = one_of(rng, STYLES) if house is None else furnished(one_of(house, STYLES), house)
+    if rng.random() < 0.3:
+        return _two_rooms(rng, style, one_of(rng, STYLES) if house is None else style)
+    room = _Room(rng, *_size(rng, style))
+    solids = room.furnish(style, room.openings())
+    return Scene(solids, np.array([(0, 0, room.width, room.depth)]))
+
+
+def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
+    (w1, d1, height), (w2, d2, _) = _size(rng, first), _size(rng, second)
+    wide = rng.uniform(0.8, min(2.2, d1 - 0.8, d2 - 0.8))
+    y = rng.uniform(0.3, min(d1, d2) - wide - 0.3)
+    top = rng.uniform(2.0, height - 0.1)
+    rooms = _Room(rng, w1, d1, height), _Room(rng, w2, d2, height)
+    one, two = (room.openings() for room in rooms)
+    one[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
+    two[3] = [(y, y + wide, 0.0, top)]
+    solids = [
+        rooms[0].furnish(first, one, beyond=False),
+        rooms[1].furnish(second, two, beyond=False).placed(pose(w1 + WALL)),
     ]
+    floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
+    return Scene(Solids.join(*solids), np.array(floors))
+
+
+def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
+    x0, x1, y0, y1 = style.size
+    return rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(2.35, 3.1)
+
+
+@dataclass
+class _Room:
+    """A room over (0, 0) to (width, depth), and the rectangles of its floor that are taken."""
+
+    rng: np.random.Generator
+    width: float
+    depth: float
+    height: float
+    taken: list[tuple[float, float, float, float]] = field(default_factory=list)  # x0, y0, x1, y1
+
+    @property
+    def walls(self) -> list[tuple[np.ndarray, float]]:
+        """The frame (4, 4) and the length of each wall, with its face at y = 0 and the room at -y."""
+        return [
+            (pose(0, self.depth, 0, 0), self.width),
+            (pose(self.width, self.depth, 0, -90), self.depth),
+            (pose(self.width, 0, 0, 180), self.width),
+            (pose(0, 0, 0, 90), self.depth),
+        ]
+
+    def openings(self) -> Openings:
+        """Windows in some walls and a passage in one."""
+        rng = self.rng
+        passage, openings = rng.integers(6), []
+        for n, (_, length) in enumerate(self.walls):
+            holes = []
+            if n == passage and length > 2.2:
+                x = rng.uniform(0.3, length - 1.4)
+                holes.append((x, x + rng.uniform(0.8, 1.1), 0.0, rng.uniform(1.98, 2.12)))
+            elif rng.random() < 0.4 and length > 2.2:
+                sill, count = rng.uniform(0.4, 1.1), rng.integers(1, 3) if length > 3 else 1
+                wide = rng.uniform(0.5, min(1.6, (length - 0.8) / count - 0.3))
+                gap = (length - count * wide) / (count + 1)
+                holes = [
+                    (x, x + wide, sill, rng.uniform(1.9, 2.25)) for x in gap + np.arange(count) * (wide + gap)
+                ]
+            openings.append(holes)
+        return openings
+
+    def furnish(self, style: Style, openings: Openings, beyond: bool = True) -> Solids:
+        """Draw walls and things, and a piece of corridor `beyond` each passage."""
+        rng, parts = self.rng, [self._shell(openings)]
+        load = one_of(rng, [4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
+        for (T, _), holes in zip(self.walls, openings, strict=True):
+            for x0, x1, z0, _ in holes:
+                if z0 > 0:
+                    parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
+                    continue
+                self._take(T, x0, -0.8, x1, 0)
+                if beyond:
+                    parts.append(_passage_beyond(rng, self.height).placed(T @ pose((x0 + x1) / 2)))
+        for n in rng.permutation(4):
+            parts += self._along_wall(style, *self.walls[n], openings[n], load)
+        area = self.width * self.depth
+        for _ in range(rng.poisson(area / 5)):
+            piece = laden(rng, one_of(rng, style.free)(rng), load)
+            yaw = one_of(rng, [0, 90, 180, 270]) + rng.normal(0, 12)
+            for _ in range(4):
+                T = pose(*self._somewhere(0.6), 0, yaw)
+                if self._fits(T, piece.solids, 0.15):
+                    parts.append(piece.solids.placed(T))
+                    break
+        for _ in range(rng.poisson(area * one_of(rng, [0.4, 1.2, 2.5]))):
+            T = pose(*self._somewhere(0.15))
+            parts.append(clutter(rng, 0.45).placed(T))
+        for _ in range(rng.integers(1, 4)):
+            parts.append(fixtures.pendant(rng, self.height).placed(pose(*self._somewhere(0.5))))
+        if rng.random() < 0.25:
+            parts.append(fixtures.beams(rng, self.width, self.depth, self.height))
+        solids = Solids.join(*parts)
+        wear = rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)  # dents, folds and seams
+        return replace(solids, relief=solids.relief + wear)
+
+    def _shell(self, openings: Openings) -> Solids:
+        """Floor, ceiling and walls."""
+        rng, (x, y, z) = self.rng, (self.width + 1, self.depth + 1, self.height)
+        parts = [boxes([(-1, -1, -WALL, x, y, 0), (-1, -1, z, x, y, z + WALL)])]
+        skirting = rng.uniform(0.04, 0.12) if rng.random() < 0.7 else 0.0
+        cornice = rng.uniform(0.03, 0.09) if rng.random() < 0.25 else 0.0
+        for (T, length), holes in zip(self.walls, openings, strict=True):
+            parts.append(_wall(rng, length, z, holes, skirting, cornice).placed(T))
+        return Solids.join(*parts).uneven(rng.uniform(0.0, 0.002))
+
+    def _along_wall(
+        self, style: Style, T: np.ndarray, length: float, holes: Sequence[Opening], load: float
+    ) -> list[Solids]:
+        """Pieces side by side with gaps, then things that hang between and above them."""
+        rng, parts = self.rng, []
+        x = rng.uniform(0.0, 0.4)
+        while x < length - 0.3:
+            if rng.random() > style.full**0.5:
+                x += rng.uniform(0.2, 1.0)
+                continue
+            piece = one_of(rng, style.wall)(rng)
+            low, high = extent(piece.solids)
+            end = x + high[0] - low[0]
+            blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
+            y = -high[1] - rng.uniform(0, 0.06)
+            place = T @ pose(x - low[0], y, 0, rng.normal(0, 1.2), rng.normal(0, 0.3), rng.normal(0, 0.3))
+            if end > length or blocked or not self._fits(place, piece.solids, 0.01):
+                x += 0.3
+                continue
+            parts.append(laden(rng, piece, load).solids.placed(place))
+            x = end + one_of(rng, [0.005, rng.uniform(0.0, 0.5)])
+        for _ in range(rng.poisson(length * 1.3)):
+            hung = one_of(rng, WALL_PIECES)(rng).solids
+            x = rng.uniform(0.3, length - 0.3)
+            if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
+                parts.append(hung.placed(T @ pose(x, 0, 0, rng.normal(0, 0.5), rng.normal(0, 0.7))))
+        return parts
+
+    def _somewhere(self, margin: float) -> list[float]:
+        """A place x, y that far from the walls."""
+        return between(self.rng, [margin, margin], [self.width - margin, self.depth - margin])
+
+    def _take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
+        """Take a rectangle of the frame T."""
+        a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
+        self.taken.append((*np.minimum(a, b).tolist(), *np.maximum(a, b).tolist()))
+
+    def _fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
+        """Take the place of solids if it is within the walls and clear of all others, and return True."""
+        (x0, y0, _), (x1, y1, _) = (corner.tolist() for corner in extent(solids.placed(T)))
+        x0, y0, x1, y1 = x0 + 0.03, y0 + 0.03, x1 - 0.03, y1 - 0.03
+        if min(x0, y0) < -0.1 or x1 > self.width + 0.1 or y1 > self.depth + 0.1:
+            return False
+        for a0, b0, a1, b1 in self.taken:
+            if x0 < a1 + gap and x1 > a0 - gap and y0 < b1 + gap and y1 > b0 - gap:
+                return False
+        self.taken.append((x0, y0, x1, y1))
+        return True
 
 
 def _wall(
@@ -89,117 +242,6 @@ def _passage_beyond(rng: np.random.Generator, height: float) -> Solids:
     return Solids.join(*parts)
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Solids, and the rectangles (x0, y0, x1, y1) of the floors."""
-
-    solids: Solids
-    floors: np.ndarray  # (rooms, 4)
-
-
-def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
-    """Draw one room, a corridor, or two rooms with a passage between them, of any style.
-
-    Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
-    furniture.
-    """
-    style = one_of(rng, STYLES) if house is None else furnished(one_of(house, STYLES), house)
-    if rng.random() < 0.3:
-        return _two_rooms(rng, style, one_of(rng, STYLES) if house is None else style)
-    width, depth, height = _size(rng, style)
-    solids = _room(rng, style, width, depth, height, _openings(rng, width, depth))
-    return Scene(solids, np.array([(0, 0, width, depth)]))
-
-
-def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
-    (w1, d1, height), (w2, d2, _) = _size(rng, first), _size(rng, second)
-    wide = rng.uniform(0.8, min(2.2, d1 - 0.8, d2 - 0.8))
-    y = rng.uniform(0.3, min(d1, d2) - wide - 0.3)
-    top = rng.uniform(2.0, height - 0.1)
-    one, two = _openings(rng, w1, d1), _openings(rng, w2, d2)
-    one[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
-    two[3] = [(y, y + wide, 0.0, top)]
-    solids = [
-        _room(rng, first, w1, d1, height, one, beyond=False),
-        _room(rng, second, w2, d2, height, two, beyond=False).placed(pose(w1 + WALL)),
-    ]
-    floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
-    return Scene(Solids.join(*solids), np.array(floors))
-
-
-def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
-    x0, x1, y0, y1 = style.size
-    return rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(2.35, 3.1)
-
-
-def _openings(rng: np.random.Generator, width: float, depth: float) -> list[list[Opening]]:
-    """Windows in some walls and a passage in one."""
-    passage, openings = rng.integers(6), []
-    for n, length in enumerate((width, depth, width, depth)):
-        holes = []
-        if n == passage and length > 2.2:
-            x = rng.uniform(0.3, length - 1.4)
-            holes.append((x, x + rng.uniform(0.8, 1.1), 0.0, rng.uniform(1.98, 2.12)))
-        elif rng.random() < 0.4 and length > 2.2:
-            sill, count = rng.uniform(0.4, 1.1), rng.integers(1, 3) if length > 3 else 1
-            wide = rng.uniform(0.5, min(1.6, (length - 0.8) / count - 0.3))
-            gap = (length - count * wide) / (count + 1)
-            holes = [
-                (gap + k * (wide + gap), gap + k * (wide + gap) + wide, sill, rng.uniform(1.9, 2.25))
-                for k in range(count)
-            ]
-        openings.append(holes)
-    return openings
-
-
-def _room(
-    rng: np.random.Generator,
-    style: Style,
-    width: float,
-    depth: float,
-    height: float,
-    openings: list[list[Opening]],
-    beyond: bool = True,
-) -> Solids:
-    parts = [_shell(rng, width, depth, height, openings)]
-    taken = _Floor(width, depth)
-    load = one_of(rng, [4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
-    sides = _walls(width, depth)
-    for (T, _), holes in zip(sides, openings, strict=True):
-        for x0, x1, z0, _ in holes:
-            if z0 == 0:
-                taken.take(T, x0, -0.8, x1, 0)
-                if beyond:
-                    parts.append(_passage_beyond(rng, height).placed(T @ pose((x0 + x1) / 2)))
-            else:
-                parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
-    for n in rng.permutation(4):
-        T, length = sides[n]
-        parts += _along_wall(rng, style, T, length, openings[n], taken, load)
-    for _ in range(rng.poisson(width * depth / 5)):
-        piece = laden(rng, one_of(rng, style.free)(rng), load)
-        yaw = one_of(rng, [0, 90, 180, 270]) + rng.normal(0, 12)
-        for _ in range(4):
-            T = pose(*_somewhere(rng, width, depth, 0.6), 0, yaw)
-            if taken.fits(T, piece.solids, 0.15):
-                parts.append(piece.solids.placed(T))
-                break
-    for _ in range(rng.poisson(width * depth * one_of(rng, [0.4, 1.2, 2.5]))):
-        T = pose(*_somewhere(rng, width, depth, 0.15))
-        parts.append(clutter(rng, 0.45).placed(T))
-    for _ in range(rng.integers(1, 4)):
-        parts.append(fixtures.pendant(rng, height).placed(pose(*_somewhere(rng, width, depth, 0.5))))
-    if rng.random() < 0.25:
-        parts.append(fixtures.beams(rng, width, depth, height))
-    solids = Solids.join(*parts)
-    wear = rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)  # dents, folds and seams
-    return replace(solids, relief=solids.relief + wear)
-
-
-def _somewhere(rng: np.random.Generator, width: float, depth: float, margin: float) -> list[float]:
-    return between(rng, [margin, margin], [width - margin, depth - margin])
-
-
 def _at_window(rng: np.random.Generator, x: float) -> Solids:
     """A radiator below, a curtain or blinds before it, or nothing."""
     parts = []
@@ -212,61 +254,3 @@ def _at_window(rng: np.random.Generator, x: float) -> Solids:
     elif kind < 0.55:
         parts.append(fixtures.blinds(rng).solids.placed(pose(x)))
     return Solids.join(*parts)
-
-
-def _along_wall(
-    rng: np.random.Generator,
-    style: Style,
-    T: np.ndarray,
-    length: float,
-    holes: list[Opening],
-    taken: "_Floor",
-    load: float,
-) -> list[Solids]:
-    """Pieces side by side with gaps, then things that hang between and above them."""
-    parts, x = [], rng.uniform(0.0, 0.4)
-    while x < length - 0.3:
-        if rng.random() > style.full**0.5:
-            x += rng.uniform(0.2, 1.0)
-            continue
-        piece = one_of(rng, style.wall)(rng)
-        low, high = extent(piece.solids)
-        end = x + high[0] - low[0]
-        blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
-        y = -high[1] - rng.uniform(0, 0.06)
-        place = T @ pose(x - low[0], y, 0, rng.normal(0, 1.2), rng.normal(0, 0.3), rng.normal(0, 0.3))
-        if end > length or blocked or not taken.fits(place, piece.solids, 0.01):
-            x += 0.3
-            continue
-        parts.append(laden(rng, piece, load).solids.placed(place))
-        x = end + one_of(rng, [0.005, rng.uniform(0.0, 0.5)])
-    for _ in range(rng.poisson(length * 1.3)):
-        hung = one_of(rng, WALL_PIECES)(rng).solids
-        x = rng.uniform(0.3, length - 0.3)
-        if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
-            parts.append(hung.placed(T @ pose(x, 0, 0, rng.normal(0, 0.5), rng.normal(0, 0.7))))
-    return parts
-
-
-class _Floor:
-    """Occupied parts of a room's floor, as rectangles along the walls."""
-
-    def __init__(self, width: float, depth: float) -> None:
-        self.size = width, depth
-        self.rectangles: list[tuple[float, float, float, float]] = []
-
-    def take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
-        a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
-        self.rectangles.append((*np.minimum(a, b).tolist(), *np.maximum(a, b).tolist()))
-
-    def fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
-        """Take the place of solids if it is within the walls and clear of all others, and return True."""
-        (x0, y0, _), (x1, y1, _) = (corner.tolist() for corner in extent(solids.placed(T)))
-        x0, y0, x1, y1 = x0 + 0.03, y0 + 0.03, x1 - 0.03, y1 - 0.03
-        if min(x0, y0) < -0.1 or x1 > self.size[0] + 0.1 or y1 > self.size[1] + 0.1:
-            return False
-        for a0, b0, a1, b1 in self.rectangles:
-            if x0 < a1 + gap and x1 > a0 - gap and y0 < b1 + gap and y1 > b0 - gap:
-                return False
-        self.rectangles.append((x0, y0, x1, y1))
-        return True
