@@ -26,7 +26,7 @@ docs: .venv/complete
 	.venv/bin/python -m mkdocs build --strict --quiet
 
 bench: .venv/complete
-	.venv/bin/python benchmarks/kernels.py
+	.venv/bin/python benchmarks/network.py operators
 
 tables: .venv/complete
 	benchmarks/tables.sh

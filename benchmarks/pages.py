@@ -44,9 +44,8 @@ def table(path: Path) -> str:
 def origin(measured: dict[str, Any]) -> str:
     """Commit, date, device, versions and command of a result."""
     commit = f"commit {measured['commit']}" if measured["commit"] else "a commit that was not recorded"
-    parts = [f"Measured at {commit}", measured["date"], measured["device"], measured["versions"]]
-    text = ", ".join(part for part in parts if part)
-    return f"*{text}, with `{measured['command']}`.*" if measured["command"] else f"*{text}.*"
+    about = ", ".join(measured[key] for key in ("date", "device", "versions") if measured[key])
+    return f"*Measured at {commit}, {about}, with `{measured['command']}`.*"
 
 
 if __name__ == "__main__":

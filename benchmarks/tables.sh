@@ -88,7 +88,7 @@ measure() {
     files) script register.py files --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" --pair "${STRANGERS[@]}" --repeat 5 ;;
     refusals) script register.py refusals "$DATA/3dmatch" ;;
     forward-cpu)
-        CUDA_VISIBLE_DEVICES="" script network.py "${STRANGERS[1]}" --voxel 0.025 --batch 1
+        CUDA_VISIBLE_DEVICES="" script network.py forward "${STRANGERS[1]}" --voxel 0.025 --batch 1
         ;;
     maps-rooms) script map.py placed "$DATA"/3dmatch/fragments/* --together --workers "$WORKERS" ;;
     maps-lidar) script map.py placed "$DATA"/kitti/sequences/9? --every 2 --workers "$WORKERS" ;;
@@ -112,8 +112,8 @@ measure() {
     pairs-cuda) script register.py pairs --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" --pair "${STRANGERS[@]}" ;;
     first) script register.py first --pair "${ROOM_PAIR[@]}" --pair "${LIDAR_PAIR[@]}" ;;
     batch-cuda) script register.py batch "$DATA"/3dmatch/fragments/*/cloud_bin_[0-6].ply ;;
-    forward) script network.py "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;
-    operators) script kernels.py "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;
+    forward) script network.py forward "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;
+    operators) script network.py operators "$DATA/pairs/kitchen.npy" --voxel 0.025 ;;
     training) script training.py --steps 80 ;;
     *) echo "error: $table: none of $CPU $GPU" >&2; exit 2 ;;
     esac

@@ -52,15 +52,15 @@ def result(path: str) -> list[dict[str, str]]:
     return [dict(zip(kept["columns"], row, strict=True)) for row in kept["rows"]]
 
 
-def test_kernels(run):
-    assert run("kernels.py", *OPERATORS) == 0
+def test_operators(run):
+    assert run("network.py", "operators", *OPERATORS) == 0
     (row,) = result("operators.json")
     assert (row["C -> M"], row["precision"]) == ("3 -> 8", "float32")
     assert float(row["forward"]) > 0
 
 
-def test_network(run):
-    assert run("network.py", *SMALL, "--fragment=300", "--batch", "2") == 0
+def test_forward(run):
+    assert run("network.py", "forward", *SMALL, "--fragment=300", "--batch", "2") == 0
     rows = result("forward.json")
     assert [row["engine"] for row in rows] == ["native", "voxel"] * 2
     assert all(float(row["both"].replace(",", "")) > 0 for row in rows)
@@ -161,7 +161,9 @@ def test_maps_are_held_against_poses(folder, layout):
 def test_a_result_is_kept_outside_git(folder):
     for script in BENCHMARKS.glob("*.py"):
         shutil.copy(script, folder)
-    subprocess.run([sys.executable, "kernels.py", *OPERATORS], check=True, timeout=120, cwd=folder)
+    subprocess.run(
+        [sys.executable, "network.py", "operators", *OPERATORS], check=True, timeout=120, cwd=folder
+    )
     assert (
         json.loads((folder / "outputs/benchmarks/operators.json").read_text())["measured"]["commit"] is None
     )
@@ -169,7 +171,7 @@ def test_a_result_is_kept_outside_git(folder):
 
 
 def test_bad_input_is_one_sentence(run, capsys):
-    assert run("kernels.py", "missing.ply") == 2
+    assert run("network.py", "operators", "missing.ply") == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert len(error.splitlines()) == 1

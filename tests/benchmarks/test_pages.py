@@ -26,5 +26,5 @@ def test_every_table_can_be_measured_again():
 
 def test_origin_of_a_table():
     assert pages.origin(MEASURED) == "*Measured at commit abc, 2026-11-25, CPU, torch 2, with `make`.*"
-    unstated = pages.origin(MEASURED | {"commit": None, "command": "", "device": ""})
-    assert unstated == "*Measured at a commit that was not recorded, 2026-11-25, torch 2.*"
+    unstated = pages.origin(MEASURED | {"commit": None, "versions": ""})
+    assert unstated == "*Measured at a commit that was not recorded, 2026-11-25, CPU, with `make`.*"
