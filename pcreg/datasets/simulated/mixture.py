@@ -4,6 +4,7 @@ A network has no unit of length. The voxel is the size at which a recording will
 and streets, elsewhere near the choice of `pcreg.geometry.voxel_size`, as at inference.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,6 @@ from pcreg.datasets.simulated.draws import by_share, log_uniform
 from pcreg.datasets.simulated.recorded import Recorder, Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
-from pcreg.kernels.grid import sample_cloud
 
 STEP = (5**0.5 - 1) / 2  # golden ratio: multiples of it, modulo 1, are spread evenly
 MIXTURE = 2  # third number of the seed of draws in this module
@@ -53,7 +53,7 @@ def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Record
     recording = by(seed, index, device)
     clouds = Jagged.of(recording.clouds)
     kept = clouds.take(Augmentation(beams=BEAMS).kept(clouds, rng).nonzero()[:, 0])
-    usable = Recording(kept.split(), recording.T_world_cloud).without_small(MIN_POINTS)
+    usable = replace(recording, clouds=kept.split()).without_small(MIN_POINTS)
     return usable.scaled(ROOM_VOXEL / STREET_VOXEL)
 
 
@@ -65,9 +65,7 @@ def single_objects(seed: int, index: int, device: torch.device | str = "cpu") ->
 def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
     """Scans of a terrestrial scanner."""
     recording = terrestrial.record(seed, index, device).without_small(MIN_POINTS)
-    scaled = _at_own_voxel(recording, _random(seed, index))
-    thinned = [cloud[sample_cloud(cloud, FINE * ROOM_VOXEL)] for cloud in scaled.clouds]
-    return Recording(thinned, scaled.T_world_cloud)
+    return _at_own_voxel(recording, _random(seed, index)).thinned(FINE * ROOM_VOXEL)
 
 
 def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
@@ -75,15 +73,14 @@ def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> R
     rng = _random(seed, index)
     by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]
     recording, spacing = by(seed, index, device), log_uniform(rng, *SPACINGS)
-    clouds = [cloud[sample_cloud(cloud, spacing)] for cloud in recording.clouds]
+    sparse = recording.thinned(spacing)
     if rng.random() < 0.5:
-        dense = [cloud[sample_cloud(cloud, spacing / 2)] for cloud in recording.clouds]
         clouds = [
             cloud[torch.from_numpy(rng.permutation(len(cloud))[: len(thin)]).to(cloud.device)]
-            for cloud, thin in zip(dense, clouds, strict=True)
+            for cloud, thin in zip(recording.thinned(spacing / 2).clouds, sparse.clouds, strict=True)
         ]
-    usable = Recording(clouds, recording.T_world_cloud).without_small(MIN_POINTS)
-    return _at_own_voxel(usable, rng, 0.05)
+        sparse = replace(sparse, clouds=clouds)
+    return _at_own_voxel(sparse.without_small(MIN_POINTS), rng, 0.05)
 
 
 SHARES = {rooms: 0.32, streets: 0.42, single_objects: 0.1, scanned_sites: 0.08, sparse_rooms: 0.08}

@@ -1,7 +1,7 @@
 """Recordings of simulated scenes, and their pairs: for training, or as a data set to validate on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from pcreg.datasets.jagged import Jagged
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.pairs import Pair
+from pcreg.kernels.grid import sample_cloud
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -42,6 +43,10 @@ class Recording:
         """The clouds of `min_points` and more."""
         kept = [n for n, cloud in enumerate(self.clouds) if len(cloud) >= min_points]
         return Recording([self.clouds[n] for n in kept], self.T_world_cloud[kept])
+
+    def thinned(self, spacing: float) -> "Recording":
+        """The recording with one point per cell of `spacing` metres of each cloud."""
+        return replace(self, clouds=[cloud[sample_cloud(cloud, spacing)] for cloud in self.clouds])
 
     @staticmethod
     def join(*parts: "Recording") -> "Recording":
@@ -177,7 +182,7 @@ class Recorded:
             self._clouds[names[-1]] = cloud.cpu().numpy() - place
             moves.append(se3(np.eye(3), -place))
         T = moves[1] @ recording.motion(source, target) @ inverse(moves[0])
-        moves = (moves[0], moves[1]) if self.behind else None
+        moves = tuple(moves) if self.behind else None
         return Pair(*names, T, scene=f"scene-{index}", overlap=overlap, moves=moves)
 
     def cloud(self, name: str) -> np.ndarray:

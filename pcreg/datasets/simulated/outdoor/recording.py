@@ -22,12 +22,14 @@ KINDS = {  # of scenes, and how often each is drawn
     "highway": (highway, 2), "park": (park, 2), "country": (country, 2), "car park": (car_park, 2),
     "yard": (yard, 2), "court": (court, 3), "hall": (hall, 4),
 }
-# fmt: on
 ON_FOOT = ("park", "court", "hall", "old town", "square")
 # Shares of the models on wheels and in the hand
-_TWICE = dict.fromkeys(("HDL-32E", "VLP-16", "VLP-32C", "Pandar64", "OS1-64"), 2)
-ON_WHEELS_SHARES = {"HDL-64E": 6, **_TWICE, "OS1-128": 1, "OS0-64": 1}
+ON_WHEELS_SHARES = {
+    "HDL-64E": 6, "HDL-32E": 2, "VLP-16": 2, "VLP-32C": 2, "Pandar64": 2, "OS1-64": 2,
+    "OS1-128": 1, "OS0-64": 1,
+}
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+# fmt: on
 
 SOLID_STATE_SHARE = 0.4  # of the second LiDARs
 SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: the points of half a second are thinned
