@@ -4,9 +4,12 @@ Camera frame: x right, y down, z forward. The path goes from station to station;
 something one to three metres away. Steps and rotations per fragment follow those of recorded sequences.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from scipy.ndimage import distance_transform_edt, gaussian_filter1d
+from torch import Tensor
 
 from pcreg.datasets.simulated.draws import log_uniform, random_of
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
@@ -143,7 +146,7 @@ def record(
     rng, generator = random_of(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
     scene = indoor_scene(rng, None if house is None else np.random.default_rng([seed, house, HOUSE]))
-    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames, bend)
+    return Visit(rng, generator, scene, camera).fragments(int(rng.integers(15, 31)), frames, bend)
 
 
 def record_by_two(
@@ -157,7 +160,7 @@ def record_by_two(
     """
     rng, generator = random_of(seed, index, device)
     first, scene = _kinect(rng), indoor_scene(rng)
-    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8, bend)]
+    parts = [Visit(rng, generator, scene, first).fragments(int(rng.integers(8, 16)), 8, bend)]
     width, height = SIZES[int(rng.integers(len(SIZES)))]
     second = DepthCamera(
         width=width,
@@ -168,14 +171,13 @@ def record_by_two(
         distortion=rng.uniform(0, 0.08),
         wander=rng.uniform(0.3, 2.0),
     )
-    count = int(rng.integers(8, 16))
+    visit, count = Visit(rng, generator, scene, second), int(rng.integers(8, 16))
     if rng.random() < SINGLE_IMAGE_SHARE:
-        parts.append(_images(rng, generator, scene, second, count))
+        parts.append(visit.images(count))
     else:
-        voxel = rng.uniform(0.006, 0.01)
-        fusion = Fusion(voxel, rng.uniform(*SPACINGS))
+        fusion = Fusion(rng.uniform(0.006, 0.01), rng.uniform(*SPACINGS))
         frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
-        parts.append(_fragments(rng, generator, scene, second, count, frames, bend, fusion))
+        parts.append(visit.fragments(count, frames, bend, fusion))
     return Recording.join(*parts)
 
 
@@ -184,7 +186,7 @@ def record_scans(
 ) -> Recording:
     """Recording `index` of single depth images from places some steps away, each of much of a room."""
     rng, generator = random_of(seed, index, device)
-    return _images(rng, generator, indoor_scene(rng), camera, scans)
+    return Visit(rng, generator, indoor_scene(rng), camera).images(scans)
 
 
 def _kinect(rng: np.random.Generator) -> DepthCamera:
@@ -193,37 +195,38 @@ def _kinect(rng: np.random.Generator) -> DepthCamera:
     )
 
 
-def _images(
-    rng: np.random.Generator, generator: torch.Generator, scene: Scene, camera: DepthCamera, count: int
-) -> Recording:
-    """Single images along a walk."""
-    T_world_camera = camera_path(rng, scene, count, frames=1)[:, 0]
-    poses = on_device(T_world_camera, generator.device)
-    depth = camera.depth(scene.solids, poses, generator)
-    return Recording([camera.points(image) for image in depth], T_world_camera)
+@dataclass(frozen=True)
+class Visit:
+    """A depth camera that walks through a scene."""
 
+    rng: np.random.Generator
+    generator: torch.Generator
+    scene: Scene
+    camera: DepthCamera
 
-def _fragments(
-    rng: np.random.Generator,
-    generator: torch.Generator,
-    scene: Scene,
-    camera: DepthCamera,
-    count: int,
-    frames: int,
-    bend: float,
-    fusion: Fusion | None = None,
-) -> Recording:
-    """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
-    T_world_camera = camera_path(rng, scene, count, frames)
-    T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
-    T_first_camera = T_first_world @ T_world_camera @ _drift(rng, T_world_camera.shape[:2])
-    if bend:
-        T_first_camera = T_first_camera @ _walk(rng, T_world_camera.shape[:2], bend)
-    poses, in_first = (on_device(T, generator.device) for T in (T_world_camera, T_first_camera))
-    depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
-    fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
-    clouds = fusion.fragments(camera, depth, in_first, generator)
-    return Recording(clouds, T_world_camera[:, 0]).without_small(MIN_POINTS)
+    def images(self, count: int) -> Recording:
+        """Single images along the walk."""
+        T_world_camera = camera_path(self.rng, self.scene, count, frames=1)[:, 0]
+        return Recording([self.camera.points(image) for image in self._depth(T_world_camera)], T_world_camera)
+
+    def fragments(self, count: int, frames: int, bend: float, fusion: Fusion | None = None) -> Recording:
+        """Fragments of so many frames each; those of fewer than MIN_POINTS are left out."""
+        rng, shape = self.rng, (count, frames)
+        T_world_camera = camera_path(rng, self.scene, count, frames)
+        T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
+        T_first_camera = T_first_world @ T_world_camera @ _drift(rng, shape)
+        if bend:
+            T_first_camera = T_first_camera @ _walk(rng, shape, bend)
+        depth = self._depth(T_world_camera.reshape(-1, 4, 4)).unflatten(0, shape)
+        fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
+        in_first = on_device(T_first_camera, self.generator.device)
+        clouds = fusion.fragments(self.camera, depth, in_first, self.generator)
+        return Recording(clouds, T_world_camera[:, 0]).without_small(MIN_POINTS)
+
+    def _depth(self, T_world_camera: np.ndarray) -> Tensor:
+        """Depth images (F, height, width) from poses (F, 4, 4)."""
+        poses = on_device(T_world_camera, self.generator.device)
+        return self.camera.depth(self.scene.solids, poses, self.generator)
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

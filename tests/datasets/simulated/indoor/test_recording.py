@@ -95,8 +95,8 @@ def test_two_cameras_see_one_room(share, monkeypatch):
     monkeypatch.setattr(recording, "SIZES", ((96, 72),))
     monkeypatch.setattr(recording, "MAX_PIXELS", 3 * 96 * 72)
     monkeypatch.setattr(recording, "_kinect", lambda rng: SMALL)
-    fragments_or_images = recording._images if share else recording._fragments
-    monkeypatch.setattr(recording, fragments_or_images.__name__, noted)
+    fragments_or_images = recording.Visit.images if share else recording.Visit.fragments
+    monkeypatch.setattr(recording.Visit, fragments_or_images.__name__, noted)
     both = recording.record_by_two(0, 3)
     count = len(made[-1].clouds)  # of the second
     assert len(made) == (1 if share else 2)
