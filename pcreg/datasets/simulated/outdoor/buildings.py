@@ -25,10 +25,10 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     walls = [boxes(-half, 0, low, half, depth, high)]
     pier = rng.uniform(0.25, 0.6)
     gap = rng.uniform(1.5, 3.5)
-    x = _spread(width, gap)
+    x = spread(width, gap)
     for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
         walls.append(boxes(x - pier, y0, -DEEP, x + pier, y1, height))
-    y = _spread(depth, gap * 1.3) + depth / 2
+    y = spread(depth, gap * 1.3) + depth / 2
     blank = rng.random() < 0.5
     for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
         if blank:
@@ -59,7 +59,7 @@ def house(rng: np.random.Generator, _width: float) -> Solids:
     width, depth = rng.uniform([8, 7], [15, 12])
     height = rng.choice([rng.uniform(2.8, 3.5), rng.uniform(5.0, 6.5)])
     recess, pier = rng.uniform([0.1, 0.6], [0.2, 1.2])
-    x = _spread(width, rng.uniform(2.5, 4))
+    x = spread(width, rng.uniform(2.5, 4))
     walls = [
         boxes(x - pier, 0, -DEEP, x + pier, 0.3, height),
         boxes([(-width / 2, 0, -DEEP, width / 2, 0.3, 0.9), (-width / 2, 0, 2.2, width / 2, 0.3, 3.0)]),
@@ -80,7 +80,7 @@ def house(rng: np.random.Generator, _width: float) -> Solids:
 def shed(rng: np.random.Generator, _width: float) -> Solids:
     """A hall of a works: ribbed walls, gates, a flat or a low gabled roof."""
     width, depth, height = rng.uniform([20, 15, 5], [60, 40, 12])
-    x = _spread(width, rng.uniform(3, 7))
+    x = spread(width, rng.uniform(3, 7))
     gates = rng.choice(x[:-1], min(len(x) - 1, rng.integers(1, 4)), replace=False) + 1.5
     walls = [
         boxes(-width / 2, 0.15, -DEEP, width / 2, depth, height),
@@ -98,7 +98,7 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Solids:
     """A building over a row of columns, a gallery behind them."""
     deep = rng.uniform(2.5, 5)
     above = rng.uniform(3.0, 5.0)
-    x = _spread(width, rng.uniform(2.5, 5))
+    x = spread(width, rng.uniform(2.5, 5))
     columns = pillars(rng, rng.uniform(0.2, 0.45), x, 0.4, -1, above)
     upper = block(rng, width, deep + 8, height).placed(se3(np.eye(3), np.array([0, 0, above + DEEP])))
     back = block(rng, width, 6, above).placed(se3(np.eye(3), np.array([0, deep, 0])))
@@ -114,7 +114,7 @@ def pillars(rng: np.random.Generator, half: float, x, y, low: float, high: float
 
 def garden_wall(rng: np.random.Generator, length: float) -> Solids:
     height = rng.uniform(0.6, 2.5)
-    x = _spread(length, rng.uniform(2.5, 6))
+    x = spread(length, rng.uniform(2.5, 6))
     return Solids.join(
         boxes(-length / 2, -0.12, -1, length / 2, 0.12, height),
         boxes(-length / 2, -0.17, height, length / 2, 0.17, height + 0.08),
@@ -129,7 +129,7 @@ def tank(rng: np.random.Generator) -> Solids:
     )
 
 
-def _spread(width: float, gap: float) -> np.ndarray:
+def spread(width: float, gap: float) -> np.ndarray:
     """Places along a width, with gaps of about `gap`, including both ends."""
     return np.linspace(-width / 2, width / 2, max(2, round(width / gap) + 1))
 

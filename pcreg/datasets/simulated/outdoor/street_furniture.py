@@ -5,6 +5,7 @@ Each stands on the origin, along x, with its front to -y.
 
 import numpy as np
 
+from pcreg.datasets.simulated.outdoor.buildings import spread
 from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, cones, poles, rods
 
 
@@ -121,7 +122,7 @@ def pallets(rng: np.random.Generator) -> Solids:
 def rack(rng: np.random.Generator) -> Solids:
     """Shelving of a warehouse, partly full."""
     half, height = rng.uniform([3, 3], [8, 7])
-    x = np.linspace(-half, half, round(half / 1.35) + 1)
+    x = spread(2 * half, 2.7)
     posts = [(at - 0.05, y - 0.05, 0, at + 0.05, y + 0.05, height) for at in x for y in (-0.5, 0.5)]
     levels = np.arange(0.1, height, 1.6)
     n = rng.integers(5, 25)
@@ -137,7 +138,7 @@ def rack(rng: np.random.Generator) -> Solids:
 def fence(rng: np.random.Generator, length: float) -> Solids:
     """Posts with rails, pickets or boards."""
     height = rng.uniform(0.8, 2.2)
-    posts = np.linspace(-length / 2, length / 2, max(2, round(length / 2.2) + 1))
+    posts = spread(length, 2.2)
     parts = [poles(0.04, posts, 0, -0.5, height)]
     kind = rng.integers(3)
     rails = np.linspace(0.3, height - 0.1, rng.integers(2, 5))

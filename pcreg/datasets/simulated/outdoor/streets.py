@@ -106,8 +106,8 @@ def highway(rng: np.random.Generator) -> Site:
     bank = (rng.uniform(2, 5), rng.uniform(8, 20), rng.uniform(-4, 5))
     site = layout.site_on(rng, (road,), slope=0.03, rough=0.06, bank=bank)
     if rng.random() < 0.8:
-        site.frontage(street_furniture.guard_rail, road, 0.3, (12, 12), depth=0.1)
-        site.frontage(street_furniture.guard_rail, road, -0.3, (12, 12), depth=0.1)
+        for middle in (0.3, -0.3):
+            site.frontage(street_furniture.guard_rail, road, middle, (12, 12), depth=0.1)
     for side in (-1, 1):
         if rng.random() < 0.7:
             site.frontage(street_furniture.guard_rail, road, side * (half + 0.6), (12, 12), depth=0.1)
