@@ -92,11 +92,11 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
 
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
     """All charts by title, as SVG: recall against thresholds, success against overlap."""
-    draw = {
-        "Recall against thresholds": (4 if isinstance(setup.protocol, Protocol) else 2, _recall_curves),
-        "Success against overlap": (1, _overlap),
+    curves = 4 if isinstance(setup.protocol, Protocol) else 2
+    return {
+        "Recall against thresholds": _drawn(curves, partial(_recall_curves, records, setup)),
+        "Success against overlap": _drawn(1, partial(_overlap, records, setup)),
     }
-    return {title: _drawn(count, partial(fill, records, setup)) for title, (count, fill) in draw.items()}
 
 
 def recall_curve(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
