@@ -22,7 +22,8 @@ def test_the_demo_registers_and_the_readme_shows_what_it_prints(tmp_path, capsys
 
     assert demo.main(["--out", str(tmp_path), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
-    shown = (CHECKOUT / "README.md").read_text().partition("\nprints first\n\n")[2].partition("\n\nand writes")[0]
+    readme = (CHECKOUT / "README.md").read_text()
+    shown = readme.partition("\nprints first\n\n")[2].partition("\n\nand writes")[0]
     shown = shown.replace("\n    ", "\n").strip()
     real = printed[printed.index("registered") : printed.index("]]") + 2]
     assert NUMBER.sub("#", shown) == NUMBER.sub("#", real)

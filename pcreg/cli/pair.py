@@ -9,8 +9,6 @@ from typing import TextIO
 import numpy as np
 
 from pcreg.cli import options as shared
-from pcreg.registration.clouds.inputs import ViewpointOption
-from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration, record_of
 from pcreg.runtime import parallel
@@ -52,16 +50,12 @@ def run(
     names, words = (str(options.source), str(options.target)), []
     shared.refuse_to_overwrite(names, options.out / "aligned.ply")
     registrar, clock = shared.registrar_of(options), Clock()
-    units = shared.for_both(options, "units", "m")
-    sides = zip(names, units, shared.for_both(options, "viewpoint", "auto"), strict=True)
-
-    def prepare(side: tuple[str, str, ViewpointOption]) -> PreparedCloud:
-        file, unit, viewpoint = side
-        return registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
-
+    units, viewpoint = shared.for_both(options, "units", "m"), shared.for_both(options, "viewpoint", "auto")
     with parallel.one_for_blas():
         with Steps("reading"):
-            prepared = parallel.each(prepare, sides)
+            prepared = registrar.prepare_both(
+                *names, units=units, columns=options.columns, viewpoint=viewpoint
+            )
         clock.lap("read")
         if not options.scale:
             words.append(next(registrar.scales(*prepared)).descriptor.label)

@@ -11,14 +11,12 @@ To register many pairs of few clouds, prepare each once: `pcreg.Registrar`.
 """
 
 from pathlib import Path
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import rigid_motion
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed
-from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
@@ -71,7 +69,7 @@ def register(
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    clouds = _prepared(registrar, source, target, units, columns, viewpoint)
+    clouds = registrar.prepare_both(source, target, units=units, columns=columns, viewpoint=viewpoint)
     return registrar.register(*clouds, seed=seed, prior=prior, scale=scale)
 
 
@@ -113,25 +111,5 @@ def verify(
     check_seed(seed)
     T = rigid_motion(T_target_source, "T_target_source")
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    return registrar.verify(*_prepared(registrar, source, target, units, columns, viewpoint), T, seed=seed)
-
-
-def _prepared(
-    registrar: Registrar,
-    source: Points,
-    target: Points,
-    units: str | tuple[str, str],
-    columns: int | None,
-    viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
-) -> tuple[PreparedCloud, PreparedCloud]:
-    """Both clouds, each with its own unit and viewpoint."""
-    (from_, to), (here, there) = _for_each(units), _for_each(viewpoint)
-    return (
-        registrar.prepare(source, name="source", units=from_, columns=columns, viewpoint=here),
-        registrar.prepare(target, name="target", units=to, columns=columns, viewpoint=there),
-    )
-
-
-def _for_each(option: Any) -> Any:
-    """The options of source and target, from one for both or a pair."""
-    return option if isinstance(option, list | tuple) and len(option) == 2 else (option, option)
+    clouds = registrar.prepare_both(source, target, units=units, columns=columns, viewpoint=viewpoint)
+    return registrar.verify(*clouds, T, seed=seed)

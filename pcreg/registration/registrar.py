@@ -81,6 +81,27 @@ class Registrar(Scales):
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return prepared
 
+    def prepare_both(
+        self,
+        source: Points,
+        target: Points,
+        *,
+        units: str | tuple[str, str] = "m",
+        columns: int | None = None,
+        viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption] = "auto",
+    ) -> tuple[PreparedCloud, PreparedCloud]:
+        """Prepare two clouds at the same time, as by `prepare`.
+
+        Units and viewpoint are of both clouds or, as a pair, of each.
+        """
+
+        def prepare(cloud: Points, name: str, unit: str, place: ViewpointOption) -> PreparedCloud:
+            return self.prepare(cloud, name=name, units=unit, columns=columns, viewpoint=place)
+
+        sides = zip((source, target), ("source", "target"), _of_each(units), _of_each(viewpoint), strict=True)
+        a, b = parallel.each(lambda side: prepare(*side), sides)
+        return a, b
+
     def register(
         self,
         source: "Points | PreparedCloud",
@@ -192,6 +213,11 @@ class Registrar(Scales):
         if prepared.device != self.device:
             raise InputError(f"{side}: prepared for {prepared.device}, not {self.device}; prepare it again")
         return prepared
+
+
+def _of_each(option: Any) -> tuple[Any, Any]:
+    """The options of source and target, from one for both or a pair."""
+    return tuple(option) if isinstance(option, list | tuple) and len(option) == 2 else (option, option)
 
 
 @lru_cache(maxsize=1)
