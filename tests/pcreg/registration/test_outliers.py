@@ -71,6 +71,28 @@ def test_a_cloud_without_outliers_comes_back_itself(room, real_data, lidar):
     assert without_outliers(cloud, "left") is cloud
 
 
+def dropped(rows: np.ndarray) -> int:
+    """The number that is left out of a hundred points, the last of which are the rows."""
+    points = np.random.default_rng(0).uniform(1, 2, (100 - len(rows), 3))
+    return without_outliers(Cloud(np.concatenate([points, rows])), "left").dropped
+
+
+def test_up_to_five_percent_are_few():
+    corner, far = np.full((6, 3), 0.5), np.outer([1e6, -1e6, 2e6, -2e6, 3e6, -3e6], np.ones(3))
+    assert (dropped(corner[:5]), dropped(corner)) == (0, 6)  # few are a part of the scan
+    assert (dropped(far[:5]), dropped(far)) == (5, 0)
+    assert dropped(1e7 * far[:5]) == 5
+    with pytest.raises(InputError, match="6 of 100 points have coordinates beyond"):
+        dropped(1e7 * far)
+
+
+@pytest.mark.parametrize(("metres", "count"), [(999.0, 0), (1001.0, 2)])
+def test_beyond_a_thousand_extents_is_far(metres, count):
+    """From either end of the middle, which is a metre wide."""
+    places = [*np.tile([1.0, 2.0], 50), 1 - metres, 2 + metres]
+    assert without_outliers(Cloud(np.outer(places, [1, 0, 0])), "left").dropped == count
+
+
 def test_a_far_part_of_a_scan_stays():
     """Nine of ten points lie in a hedge about the sensor, the others along a street of 300 m."""
     rng = np.random.default_rng(0)

@@ -1,10 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.clouds.preprocess import describe, downsample_and_filter, mirrored
+from pcreg.registration.clouds.preprocess import describe, downsample_and_filter, mirrored, sampled_twice
 from pcreg.runtime.errors import InputError
 
 
@@ -62,9 +64,23 @@ def test_a_mirrored_cloud_is_described_again_unless_features_are_the_same(invari
     descriptor = Heights(1)
     descriptor.reflection_invariant = invariant
     cloud = describe(points, descriptor)
-    again = mirrored(cloud, descriptor).features
-    assert (again == cloud.features).all() == invariant
-    assert (again - cloud.features).std() < 0.01  # heights over another origin
+    flipped = mirrored(cloud, descriptor)
+    assert (flipped.features == cloud.features).all() == invariant
+    assert (flipped.features - cloud.features).std() < 0.01  # heights over another origin
+    for rows in ("points", "surface", "normals", "viewpoint"):
+        np.testing.assert_array_equal(getattr(flipped, rows), getattr(cloud, rows) * [-1, 1, 1])
+
+
+def test_a_mean_over_two_samples_keeps_the_length_of_the_first_feature():
+    points = np.random.default_rng(0).uniform(0, [2, 2, 0.01], (4000, 3))
+    features = iter(([3.0, 0.0], [0.0, 4.0]))
+
+    def described(points, viewpoints):
+        return Description(points, np.tile(next(features), (len(points), 1)))
+
+    descriptor = SimpleNamespace(voxel=0.1, describe=described)
+    twice = sampled_twice(describe(points, descriptor), descriptor)
+    np.testing.assert_allclose(twice.features - [1.8, 2.4], 0, atol=1e-12)
 
 
 def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():

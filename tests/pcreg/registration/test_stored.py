@@ -1,0 +1,30 @@
+"""The files of descriptions that are kept for other processes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pcreg.features.fpfh import FPFH
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.registration.clouds.stored import CloudFile, StoredCloud
+
+
+def test_the_name_says_all_that_a_description_depends_on(tmp_path):
+    file, descriptor = CloudFile("a.ply", "m", None, "auto"), FPFH(0.1)
+    cases = [(file, descriptor, None, False), (file, descriptor, None, True)]
+    for changed in (
+        {"path": "b.ply"},
+        {"units": "mm"},
+        {"columns": 5},
+        {"viewpoint": "sensor"},
+        {"viewpoint": np.zeros(3)},
+        {"state": (1, 0)},
+        {"state": (0, 1)},
+    ):
+        cases.append((replace(file, **changed), descriptor, None, False))
+    cases += [(file, other, None, False) for other in (FPFH(0.2), FPFH(0.1, "cuda"))]
+    cases += [(file, descriptor, Viewpoint(np.full(3, at), known=False), False) for at in (0.0, 1.0)]
+    names = {StoredCloud(each, tmp_path, "cpu")._path(*settings) for each, *settings in cases}
+    assert len(names) == len(cases)
+    same = StoredCloud(replace(file), tmp_path, "cpu")._path(FPFH(0.1), None, False)
+    assert same in names
