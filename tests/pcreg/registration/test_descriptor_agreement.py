@@ -56,6 +56,28 @@ def test_a_motion_that_is_slightly_off_is_refined(clouds):
     np.testing.assert_array_equal(same, apart)  # nothing to refine it by
 
 
+@pytest.mark.parametrize(("alike", "refined"), [(9, False), (10, True)])
+def test_ten_points_with_like_descriptors_refine_a_motion_and_no_others_move_it(alike, refined):
+    """All 30 points touch; those of other descriptors lie elsewhere."""
+    points, others = np.argwhere(np.ones((5, 3, 2))).astype(float), np.arange(30) >= alike
+    features = np.eye(30)[np.where(others, np.roll(np.arange(30), 1), np.arange(30))]
+    source, target = Description(points, np.eye(30)), Description(points + 0.2 * others[:, None], features)
+    start = se3(np.eye(3), np.array([0.1, 0, 0]))
+    (found,) = DescriptorAgreement(source, target, 0.5).refine(start[None])
+    np.testing.assert_allclose(found, np.eye(4) if refined else start, atol=1e-9)
+
+
+def test_points_further_apart_or_less_alike_move_it_less():
+    """Of 21 points two are 0.9 distances from their partners, and two 0.5 from partners half like them."""
+    points, features, off = np.argwhere(np.ones((3, 7, 1))).astype(float), np.eye(21), np.zeros((21, 3))
+    off[[0, 20], 2], off[[6, 14], 1] = 0.9, 0.5  # opposite corners, so that nothing turns
+    features[[6, 14]] = 0.4 * features[[6, 14]] + 0.2
+    target = Description(points + off, features)
+    (found,) = DescriptorAgreement(Description(points, np.eye(21)), target, 1.0).refine(np.eye(4)[None])
+    assert 0 < found[1, 3] < 0.02
+    assert 0 < found[2, 3] < 0.03
+
+
 def test_tensors_give_the_same(clouds):
     motions = np.stack([MOTION, np.eye(4), MOTION @ se3(np.eye(3), np.array([0.1, -0.05, 0.1]))])
     here = DescriptorAgreement(*clouds, 0.3)

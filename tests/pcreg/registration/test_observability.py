@@ -65,6 +65,15 @@ def test_what_a_scene_leaves_free(scene):
             assert abs(turn[:, axis] @ freedom.axis) > 0.999
 
 
+@pytest.mark.parametrize(("count", "kinds"), [(20, ["slide"]), (21, [])])
+def test_from_one_percent_of_the_points_on_a_wall_holds_a_corridor(count, kinds):
+    rng = np.random.default_rng(0)
+    points, normals = joined(corridor(rng), sheet(0, 10, [10, 1, 1.2], rng, count))
+    found = observability(points, normals)
+    assert [freedom.kind for freedom in found.free] == kinds
+    assert found.min_observability == pytest.approx(count / len(points))
+
+
 def test_firmness_has_no_unit_and_no_sign_of_normals():
     rng = np.random.default_rng(0)
     points, normals = box(rng)

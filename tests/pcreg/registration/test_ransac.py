@@ -11,6 +11,7 @@ from pcreg.geometry.se3 import (
     transform,
     translation_error,
 )
+from pcreg.registration.estimation import ransac as estimation
 from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.matching.prior import ANY
@@ -35,6 +36,13 @@ def test_samples_have_edges_of_like_lengths_on_both_sides_and_are_brought_togeth
         assert MatchedPoints(*sides, 1.0).with_like_edges(samples, 0.9).tolist() == [[0, 1], [1, 2]]
         for distance, count in ((0.2, 1), (0.05, 0)):
             assert len(MatchedPoints(*sides, distance).motions_of(np.array([[0, 1, 2]]), ANY)) == count
+
+
+def test_a_motion_scores_the_more_the_nearer_its_inliers_are():
+    p = np.random.default_rng(0).normal(size=(4, 3))
+    matched = MatchedPoints(p, p + np.outer([0, 0.5, 0.9, 2], [1, 0, 0]), 1.0)
+    assert matched.scores(np.eye(4)[None]) == pytest.approx([1 + 0.75 + 0.19])
+    np.testing.assert_allclose(matched.inlier_sums(np.eye(4)[None])[0, :2], [1.94, 3])
 
 
 @pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.05, 3), (0.5, 4)])
@@ -136,3 +144,10 @@ def test_where_few_matches_are_right_more_are_asked():
     assert translation_error(estimate, T) >= 0.1
     estimate, *_ = ransac(source[rows], target[rows], **given, one_way=(source, target))
     assert translation_error(estimate, T) < 0.05
+
+
+def test_where_many_matches_are_right_no_more_are_asked(monkeypatch):
+    monkeypatch.setattr(estimation, "consistent_motions", None)
+    source, target, T = correspondences(inlier_ratio=0.35)
+    estimate, *_ = ransac(source, target, distance=0.0375, one_way=(source, target))
+    assert translation_error(estimate, T) < 1e-3
