@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pcreg.evaluation.estimators import Matched
 from pcreg.evaluation.protocol import Protocol
-from pcreg.evaluation.trial import draws
+from pcreg.evaluation.trial import _trial, draws
 from pcreg.features.base import Description
+from pcreg.geometry.se3 import se3
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching.nearest import match_all
+from pcreg.registration.matching.nearest import Matches, match_all
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
 MATCHES = replace(POINTS, draw="matches", mutual=True)
@@ -31,6 +33,17 @@ def clouds():
 def rows_of(points, cloud):
     """The rows of the cloud that these points are."""
     return [int(np.flatnonzero((cloud.points == point).all(1))[0]) for point in points]
+
+
+def test_the_figures_of_a_trial():
+    """Inlier ratios within 20 cm of the truth, inliers within 15 cm of the motion that was found."""
+    points, off = 9.0 * np.eye(3)[[0, 0, 1, 1, 2]], np.array([0.0, 0.14, 0.16, 0.19, 0.21])
+    clouds = (Description(side, np.zeros((5, 1))) for side in (points, points + off[:, None] * [1, 0, 0]))
+    rows = np.column_stack([np.arange(5)] * 2)
+    matched = Matched(*clouds, Matches(rows, rows), mutual=rows[[0, 2, 4]], seconds=0.0)
+    found = _trial(PAIR, points, matched, se3(np.eye(3), np.array([0.03, 0, 0])), POINTS)
+    assert (found["IR"], found["IR_one_way"], found["matches"], found["inliers"]) == (2 / 3, 4 / 5, 5, 3)
+    assert (found["RTE"], found["RRE"], found["rmse"]) == pytest.approx((0.03, 0, 0.03))
 
 
 def test_points_are_drawn_at_random_and_a_smaller_draw_is_part_of_a_larger(clouds):
