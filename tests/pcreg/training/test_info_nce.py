@@ -10,11 +10,12 @@ from pcreg.training.info_nce import InfoNCE
 
 
 def batch(points, lengths, matches):
-    clouds = PointBatch(torch.tensor(points), torch.tensor(lengths))
+    """Points that are the same on both sides, but for where the clouds lie."""
+    source, target = (PointBatch(torch.tensor(points) + at, torch.tensor(lengths)) for at in (100, 0))
     return SimpleNamespace(
         names=["a"] * len(lengths),
         matches=torch.tensor(matches),
-        pyramid=SimpleNamespace(groups=lambda: [clouds, clouds]),  # the same on both sides
+        pyramid=SimpleNamespace(groups=lambda: [source, target]),
         geometry=PyramidConfig(voxel=1.0),
     )
 
