@@ -1,5 +1,6 @@
 """Files that are no clouds: one sentence each, with the name of the file."""
 
+import re
 import sys
 
 import numpy as np
@@ -27,7 +28,8 @@ def test_truncated_file(tmp_path, suffix):
     if suffix in (*TEXT, ".obj", ".off"):  # cut inside a row's first number
         cut = whole.rindex(b"\n", 0, cut) + 4
     path.write_bytes(whole[: cut - cut % 16 + 5 if suffix == ".bin" else cut])
-    assert "truncated" in refusal(path)
+    remedy = "or has another number of columns" if suffix == ".bin" else "or damaged: write it again"
+    assert re.search(f"truncated,? {remedy}", refusal(path))
 
 
 @pytest.mark.parametrize("suffix", [s for s in (*MARKED, ".las", ".laz") if s != ".bin"])
@@ -36,6 +38,12 @@ def test_unreadable_file(tmp_path, suffix, content):
     path = tmp_path / f"cloud{suffix}"
     path.write_bytes(content)
     refusal(path)
+
+
+def test_a_damaged_file_is_refused_with_what_was_found(tmp_path):
+    (tmp_path / "a.ply").write_bytes(b"no point cloud\n")
+    found = "cannot be read as .ply (it does not begin with ply)"
+    assert refusal(tmp_path / "a.ply") == f": {found}; it may be truncated or damaged: write it again"
 
 
 @pytest.mark.parametrize("name", ["cloud.glb", "cloud", "cloud.doc", "cloud.ply.gz"])

@@ -28,7 +28,8 @@ def test_ply_of_either_byte_order_with_other_elements_around_and_a_name_twice(tm
 def test_coloured_ply_holds_what_it_promises(tmp_path):
     colors = np.array([[255, 0, 0], [0, 128, 0], [1, 2, 3]], dtype=np.uint8)
     write_ply(tmp_path / "a.ply", POINTS, colors)
-    body = (tmp_path / "a.ply").read_bytes().split(b"end_header\n")[1]
+    head, body = (tmp_path / "a.ply").read_bytes().split(b"end_header\n")
+    assert head.split()[-9:] == b"property uchar red property uchar green property uchar blue".split()
     assert struct.unpack("<dddBBB", body[:27]) == (*POINTS[0], 255, 0, 0)
     assert len(body) == 3 * 27
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
