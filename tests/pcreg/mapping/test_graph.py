@@ -41,8 +41,11 @@ def test_of_edges_that_contradict_the_poses_the_weaker_half_is_rejected():
     off = (0.5, 0.8), (0.5, 0.9), (0.5, 0.75), (0.5, 0.9), (0.24, 0.7)
     edges = [shifted(n, 5, *each) for n, each in enumerate(off)]
     triangles = Counter(dict(zip(edges, (0, 0, 1, 2, 0), strict=True)))
-    found = graph._contradicting(edges, triangles, np.tile(np.eye(4), (6, 1, 1)), probes(6), VOXEL)
-    assert list(found) == edges[:2]
+    given = triangles, np.tile(np.eye(4), (6, 1, 1)), probes(6), VOXEL
+    assert list(graph._contradicting(edges, *given)) == edges[:2]
+    near, far = ([shifted(n, 5, 4 * factor * VOXEL)] for n, factor in ((0, 0.99), (1, 1.01)))
+    assert list(graph._contradicting(near, *given)) == []
+    assert list(graph._contradicting(far, *given)) == far
 
 
 def test_an_edge_that_contradicts_the_others_pulls_little():
