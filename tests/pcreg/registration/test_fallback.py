@@ -9,11 +9,12 @@ from scipy.spatial import cKDTree
 
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
-from pcreg.geometry.se3 import transform
+from pcreg.geometry.se3 import se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation import ransac
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.strategy import fallback
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -32,8 +33,9 @@ def pair(room):
     return PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
 
 
-def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair, monkeypatch):
+def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, monkeypatch):
     """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
+    pair = PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
     monkeypatch.setattr(ransac, "consistent_motions", lambda *_: np.empty((0, 4, 4)))
     first = SingleScaleRegistrar(FPFH(0.06), iterations=1)
     second = SingleScaleRegistrar(FPFH(0.1))
@@ -42,13 +44,16 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     assert found.registered
     assert correct(found.of_clouds(*pair), room.T_target_source)
     assert "inliers confirm it" in found.reason
+    for cloud in pair:  # is seen from where it was at the first scale
+        assert len({tuple(each.viewpoint) for each in cloud._described.values()}) == 1
 
 
 @pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
 def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monkeypatch, mirrored, registered):
     sure = replace(matched(pair), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
-    monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
+    confirmed = replace(sure, confidence=0.6, voxel=VOXEL / 2)
+    monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: confirmed)
     monkeypatch.setattr(fallback, "mirror_confidence", lambda *_: mirrored)
     for diagnose, answered in product((True, False), ([refused, refused, sure], [refused, sure], [sure])):
         answers = iter(answered)
@@ -56,6 +61,9 @@ def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monke
         found = answer_at_scales(*pair, [SCALE, SCALE], diagnose=diagnose)
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
+        if registered:
+            both = pytest.approx((0.9**3 * 0.6) ** 0.25), VOXEL / 2
+            assert (found.confidence, found.voxel) == (both if len(answered) == 3 else (0.9, VOXEL))
         noted = not registered and (diagnose or len(answered) < 3)  # the first scale registers
         assert any("mirrored" in note for note in found.notes) is noted
 
@@ -63,6 +71,13 @@ def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monke
 def test_clouds_that_fit_do_not_fit_mirrored(pair):
     a, b = (cloud.at(SCALE.descriptor) for cloud in pair)
     assert fallback.mirror_confidence(SCALE, a, b, 0, Clock()) < 0.2
+
+
+def test_a_mirrored_cloud_fits_in_the_mirror_whatever_a_prior_says(pair):
+    a, b = (cloud.at(SCALE.descriptor) for cloud in pair)
+    elsewhere = replace(SCALE, prior=Prior(near=se3(np.eye(3), np.full(3, 50.0)), within=(0.1, 1.0)))
+    flipped = fallback.mirrored(a, SCALE.descriptor)
+    assert fallback.mirror_confidence(elsewhere, flipped, b, 0, Clock()) > 0.9
 
 
 @pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
