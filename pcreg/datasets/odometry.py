@@ -102,6 +102,11 @@ class Odometry:
                 kept.append(Pair(*names, found.T_target_source, scene=scene, overlap=found.overlap))
         dropped = "".join(f"; {count} {reason}" for reason, count in rejected.most_common())
         log.info("%s: %d of %d pairs kept%s", scene, len(kept), len(proposed), dropped)
+        if not proposed:
+            raise InputError(
+                f"{scene}: no two scans are as far apart as data.minimum_distance and data.maximum_distance "
+                "ask: use more scans, or change these"
+            )
         if not kept:
             raise InputError(
                 f"{scene}: odometry leaves no pair of {len(proposed)} proposed{dropped}; it needs "

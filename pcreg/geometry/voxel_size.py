@@ -50,9 +50,11 @@ class Sample:
     @staticmethod
     def of(points: Array, name: str) -> "Sample":
         """Take the sample of a cloud (N, 3); InputError, by its name, if it has no scale."""
+        if len(points) == 0:
+            raise InputError(f"{name}: holds no points with finite coordinates; check the file")
         xp, some = namespace(points), points[:: max(1, len(points) // SAMPLE_POINTS)]
         columns = xp.stack([some[:, axis] for axis in range(3)])
-        low, high = xp.quantile(columns, like(MIDDLE, points), 1) if len(points) else xp.zeros((2, 3))
+        low, high = xp.quantile(columns, like(MIDDLE, points), 1)
         extent = _extent_between(to_host(low), to_host(high), name)
         inside = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0)
         rows = xp.nonzero(inside)[0]

@@ -38,6 +38,7 @@ class Cloud:
     notes: tuple[str, ...] = ()  # sentences on finite rows left out, or a doubtful unit
     viewpoint: np.ndarray | None = None  # float64, metres: place (3,) of the sensor, or (N, 3) for each point
     rows: np.ndarray | None = None  # (N,) int64, ascending, rows of the points in the file; None: all
+    units: str = "m"  # in which the coordinates were given
 
     @cached_property
     def box(self) -> np.ndarray:
@@ -68,6 +69,7 @@ class Cloud:
             notes=(*self.notes, *notes),
             viewpoint=self.viewpoint[kept] if per_point else self.viewpoint,
             rows=kept if self.rows is None else self.rows[kept],
+            units=self.units,
         )
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -21,30 +22,38 @@ MAX_DEVIATION = 5e-3
 def read_motion(path: str | Path) -> np.ndarray:
     """Read a rigid motion (4, 4) float64; InputError, with the path, for a file without one.
 
-    Text holds the 16 numbers of the matrix, or the 12 of its upper rows, row by row; brackets, commas and
-    comments after `#` are allowed. What `pcreg register` prints is read, too, and so is a result.json of it.
+    A .npy file or a text holds the 16 numbers of the matrix, or the 12 of its upper rows, row by row. In a
+    text brackets, commas and comments after `#` are allowed. What `pcreg register` prints is read, too, and
+    so is a result.json of it.
     """
+    file_path = Path(os.path.expanduser(path))
     try:
-        with open_text(Path(os.path.expanduser(path))) as file:
-            text = file.read().decode("latin-1")
-        if printed := re.search(r"T_target_source =\s*(\[\[.*?\]\])", text, re.DOTALL):
-            text = printed[1]
-        if text.lstrip().startswith("{"):
-            matrix = json.loads(text)["T_target_source"]
+        if file_path.suffix.lower() == ".npy":
+            matrix = np.load(file_path).astype(np.float64).ravel()
         else:
-            matrix = np.array(re.sub(r"#.*|[\[\],]", " ", text).split(), dtype=np.float64)
+            with open_text(file_path) as file:
+                matrix = _matrix_in(file.read().decode("latin-1"))
     except OSError as error:
         why = (error.strerror or str(error)).lower()  # such as no such file or directory
         raise InputError(f"{path}: cannot be read ({why}); name a file with a transform") from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error
-    except ValueError as error:
+    except (ValueError, EOFError) as error:  # the latter of an empty .npy
         raise InputError(f"{path}: cannot be read as a transform; write 4 lines of 4 numbers") from error
     if isinstance(matrix, np.ndarray):
         if len(matrix) not in (12, 16):
             raise InputError(f"{path}: holds {len(matrix)} numbers; write 4 lines of 4, or 3 of 4")
         matrix = matrix.reshape(-1, 4)
     return rigid_motion(matrix, str(path))
+
+
+def _matrix_in(text: str) -> Any:
+    """The numbers (N,) of a text, or the rows in that of a result.json."""
+    if printed := re.search(r"T_target_source =\s*(\[\[.*?\]\])", text, re.DOTALL):
+        text = printed[1]
+    if text.lstrip().startswith("{"):
+        return json.loads(text)["T_target_source"]
+    return np.array(re.sub(r"#.*|[\[\],]", " ", text).split(), dtype=np.float64)
 
 
 def read_poses(path: Path) -> np.ndarray:

@@ -50,6 +50,7 @@ class Map:
         number: (n,) int64, map of each scan, from 1; 0 of a scan that belongs to none.
         edges: Pairs that were tried, each with its verdict and whether it is used.
         voxel: The scale of the pose graph, metres.
+        units: In which the scans were given.
     """
 
     names: tuple[str, ...]
@@ -58,6 +59,7 @@ class Map:
     number: np.ndarray
     edges: tuple[MapEdge, ...]
     voxel: float
+    units: str = "m"
 
     @property
     def count(self) -> int:
@@ -93,9 +95,11 @@ class Map:
         reason = best.unused_because if best.registered else best.reason
         return f"belongs to no other scan; likeliest to {other}, confidence {best.confidence:.2f}: {reason}"
 
-    def transform(self, row: int, points: Points, units: str = "m", columns: int | None = None) -> np.ndarray:
+    def transform(
+        self, row: int, points: Points, units: str | None = None, columns: int | None = None
+    ) -> np.ndarray:
         """Move points of a scan into the frame of its map: (N, 3), metres, as `Registration.transform`."""
-        return transform(self.T_map_scan[row], points_of(points, "points", units, columns))
+        return transform(self.T_map_scan[row], points_of(points, "points", units or self.units, columns))
 
     @property
     def is_whole(self) -> bool:

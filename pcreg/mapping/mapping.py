@@ -188,7 +188,7 @@ def run(
         consolidation = Consolidation(growing)
         growing.register(consolidation.cut if len(used) > FEW_SCANS else growing.solve)
         consolidation.run()
-    return growing.result(paths, errors)
+    return replace(growing.result(paths, errors), units=units)
 
 
 def _seen_from_behind(scans: dict[str, Scan], files: dict[str, CloudFile]) -> list[str]:

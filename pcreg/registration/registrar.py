@@ -20,6 +20,7 @@ from pcreg.registration.clouds.local_frame import between_local
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.diagnostics import out_of_reach
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.localization import locate
 from pcreg.registration.strategy.prepared_map import PreparedMap, map_file
@@ -188,6 +189,7 @@ class Registrar(Scales):
                 if first.verify(*described, opposite, first.match_distance).registered:
                     note = "the inverse of the given transform fits: give that, or exchange source and target"
                     found = replace(found, notes=(*found.notes, note))
+                found = replace(found, notes=(*found.notes, *out_of_reach(a.cloud.box, b.cloud.box, given)))
         if found.registered:
             metres = mean_displacement(a.points, T, found.T_target_source)
             degrees = rotation_error(found.T_target_source, T)

@@ -46,6 +46,7 @@ class Registration:
         alternative: (4, 4), another transform about as likely; of `verify` the better one.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
+        units: In which the source was given.
         clouds: Source and target, kept in a notebook alone, for the picture.
     """
 
@@ -63,6 +64,7 @@ class Registration:
     alternative: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    units: str = "m"
     clouds: tuple[Cloud, Cloud] | None = None
 
     @property
@@ -95,12 +97,14 @@ class Registration:
         picture = import_module("pcreg.viz.files").embedded(self) if self.clouds else ""
         return f"<p>{escape(self.verdict)}: {escape(self.reason)}</p>{picture}"
 
-    def transform(self, points: Points, units: str = "m", columns: int | None = None) -> NDArray[np.float64]:
+    def transform(
+        self, points: Points, units: str | None = None, columns: int | None = None
+    ) -> NDArray[np.float64]:
         """Move points of the source into the frame of the target.
 
         Args:
             points: As `register` takes a cloud: a path, an array or tensor (N, 3), or a cloud of Open3D.
-            units: Of `points`, as in `register`.
+            units: Of `points`, as in `register`; by default those of the source that was registered.
             columns: As in `register`.
 
         Returns:
@@ -109,7 +113,7 @@ class Registration:
         Raises:
             InputError: For a file or an array that holds no points.
         """
-        rows = points_of(points, "points", units, columns)
+        rows = points_of(points, "points", units or self.units, columns)
         moved: NDArray[np.float64] = se3.transform(self.T_target_source, rows)
         return moved
 
@@ -151,6 +155,7 @@ class Registration:
             alternative=alternative,
             matched_points=self.matched_points + np.stack([here.corner, there.corner]),
             viewpoints=(source.stated, target.stated),
+            units=source.units,
             clouds=(source.cloud, target.cloud) if hasattr(builtins, "__IPYTHON__") else None,
             notes=(*notes, *self.notes),
         )

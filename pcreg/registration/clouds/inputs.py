@@ -40,7 +40,7 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name))
     if unit != "m":
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
-        read = replace(read, points=read.points * metres, viewpoint=viewpoint)
+        read = replace(read, points=read.points * metres, viewpoint=viewpoint, units=unit)
     cloud = without_outliers(read, name)
     notes, size = [], np.ptp(cloud.box, axis=0).max()
     if unit != "m" and 0 < size < MIN_SIZE_METRES:
@@ -59,17 +59,17 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
 def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
     """Return points (N, 3) float64, metres, a row for each of the file or array, NaN where it has no point.
 
-    They are a copy: the caller may change an array before it is registered.
+    They are a copy: the caller may change an array before it is registered. A prepared cloud, which has rows
+    left out, too, is in metres whatever the unit.
     """
-    metres = _metres(unit, name)
-    # A prepared cloud has rows left out, too
-    read = read_cloud(cloud, columns) if isinstance(cloud, str | Path) else getattr(cloud, "cloud", None)
+    metres, is_file = _metres(unit, name), isinstance(cloud, str | Path)
+    read = read_cloud(cloud, columns) if is_file else getattr(cloud, "cloud", None)
     if read is None:
         points = metres * coordinates(rows_of(cloud, name), name)
         points[~np.isfinite(points).all(1)] = np.nan
     else:
         points = np.full((len(read.points) + read.dropped, 3), np.nan)
-        points[slice(None) if read.rows is None else read.rows] = metres * read.points
+        points[slice(None) if read.rows is None else read.rows] = read.points * (metres if is_file else 1.0)
     return points
 
 

@@ -50,6 +50,11 @@ class PreparedCloud:
         """Frame in which everything is computed."""
         return LocalFrame.of(self.cloud.box)
 
+    @cached_property
+    def units(self) -> str:
+        """The units in which the cloud was given."""
+        return self.cloud.units
+
     @property
     def points(self) -> Array:
         """Points (N, 3) float64, metres, in the local frame; computed each time above five million."""

@@ -76,7 +76,7 @@ class StoredCloud(PreparedCloud):
         self.folder, self.device = folder, device
         self._described = {}
         # In place of what the points are read for
-        self.frame, self.stated, self.notes = file.frame, file.stated, file.notes
+        self.frame, self.stated, self.notes, self.units = file.frame, file.stated, file.notes, file.units
         if file.voxel is not None:
             self.voxel, self.extent = file.voxel, file.extent
 

@@ -1,10 +1,14 @@
 """Notes on possible faults of a pair of clouds, a sentence each; they change no answer."""
 
+import numpy as np
+
 from pcreg.arrays import Array
+from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE
 from pcreg.registration.judge.observability import observability
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.result import Registration
 
 MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
@@ -84,15 +88,31 @@ def notes_if_registered(
     return (*notes, *degenerate_directions(found))
 
 
+def limited_search(prior: Prior) -> list[str]:
+    """A note if a prior limits the transform."""
+    given = {"gravity": prior.gravity, "near and within": prior.near}
+    names = " and ".join(name for name, limit in given.items() if limit is not None)
+    return [f"only transforms within {names} were searched for: check these limits"] if names else []
+
+
+def out_of_reach(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> list[str]:
+    """A note if a given motion (4, 4) leaves clouds in these boxes (2, 3) apart."""
+    reach = (np.linalg.norm(np.ptp(source, axis=0)) + np.linalg.norm(np.ptp(target, axis=0))) / 2
+    apart = np.linalg.norm(transform(T_target_source, source.mean(0)) - target.mean(0)) - reach
+    words = f"the given transform leaves the clouds {apart:,.3g} m apart"
+    return [f"{words}: give its translation in metres, from source to target"] if apart > 0 else []
+
+
 def notes_if_refused(
     source: DescribedCloud,
     target: DescribedCloud,
     source_points: Array,
     target_points: Array,
+    prior: Prior,
     is_mirrored: bool,
 ) -> tuple[str, ...]:
     """The notes on a pair that is refused; `is_mirrored` if it fits once the source is mirrored."""
-    notes = duplicates(source, target) + degenerate_surfaces(source, target)
+    notes = limited_search(prior) + duplicates(source, target) + degenerate_surfaces(source, target)
     notes += unknown_viewpoints(source, target)
     notes += doubtful_units(source_points, target_points, differ=True)
     return (*notes, MIRRORED) if is_mirrored else tuple(notes)

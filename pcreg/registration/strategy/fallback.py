@@ -93,7 +93,8 @@ def answer_at_scales(
         found, notes = other, diagnostics.notes_if_registered(other, *described)
     elif diagnose:
         is_mirrored = in_mirror >= MIN_CONFIDENCE
-        notes = diagnostics.notes_if_refused(*described, source.points, target.points, is_mirrored)
+        points = source.points, target.points
+        notes = diagnostics.notes_if_refused(*described, *points, prior, is_mirrored)
     return replace(found, seconds=clock.seconds, notes=notes)
 
 

@@ -35,6 +35,16 @@ def test_what_a_file_may_hold(text, tmp_path):
     np.testing.assert_allclose(read_motion(tmp_path / "T.txt"), T, atol=1e-8)
 
 
+def test_a_motion_may_be_an_array(tmp_path):
+    for shape in ((4, 4), (3, 4), (16,)):
+        np.save(tmp_path / "T.npy", T.ravel()[: np.prod(shape)].reshape(shape))
+        np.testing.assert_allclose(read_motion(tmp_path / "T.npy"), T, atol=1e-12)
+    for content in (b"", b"1 0 0 0"):
+        (tmp_path / "T.npy").write_bytes(content)
+        with pytest.raises(InputError, match=r"T\.npy: cannot be read as a transform"):
+            read_motion(tmp_path / "T.npy")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -210,6 +210,7 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
     found = registrar.register(registrar.prepare(path, units="mm"), room.target)
     np.testing.assert_allclose(found.viewpoints[0], place)
     assert found.viewpoints[1] is None
+    np.testing.assert_allclose(found.transform(path), found.transform(room.source[::2], units="m"), atol=1e-6)
     at_origin = registrar.prepare(path, units="mm", viewpoint="sensor")
     assert not registrar.register(at_origin, room.target).viewpoints[0].any()
     assert at_origin.notes == ()

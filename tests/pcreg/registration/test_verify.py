@@ -52,6 +52,9 @@ def test_a_motion_that_fits_nowhere_is_refused(registrar, pair, T):
     assert "inliers of" in found.reason
     assert found.alternative is None
     assert not any("inverse" in note for note in found.notes)
+    apart = [note for note in found.notes if "leaves the clouds" in note]
+    assert len(apart) == (T[0, 3] == 500)
+    assert all("m apart: give its translation in metres" in note for note in apart)
 
 
 def test_the_inverse_of_the_right_motion_is_refused_and_named(room, registrar, pair):
