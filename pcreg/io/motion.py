@@ -29,7 +29,7 @@ def read_motion(path: str | Path) -> np.ndarray:
     file_path = Path(os.path.expanduser(path))
     try:
         if file_path.suffix.lower() == ".npy":
-            matrix = np.load(file_path).astype(np.float64).ravel()
+            matrix = np.asarray(np.load(file_path), dtype=np.float64).ravel()
         else:
             with open_text(file_path) as file:
                 matrix = _matrix_in(file.read().decode("latin-1"))
@@ -38,7 +38,7 @@ def read_motion(path: str | Path) -> np.ndarray:
         raise InputError(f"{path}: cannot be read ({why}); name a file with a transform") from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error
-    except (ValueError, EOFError) as error:  # the latter of an empty .npy
+    except (ValueError, TypeError, EOFError) as error:  # the latter two of a .npy of something else, or empty
         raise InputError(f"{path}: cannot be read as a transform; write 4 lines of 4 numbers") from error
     if isinstance(matrix, np.ndarray):
         if len(matrix) not in (12, 16):

@@ -39,7 +39,8 @@ def test_a_motion_may_be_an_array(tmp_path):
     for shape in ((4, 4), (3, 4), (16,)):
         np.save(tmp_path / "T.npy", T.ravel()[: np.prod(shape)].reshape(shape))
         np.testing.assert_allclose(read_motion(tmp_path / "T.npy"), T, atol=1e-12)
-    for content in (b"", b"1 0 0 0"):
+    np.savez(tmp_path / "several.npz", T=T)
+    for content in (b"", b"1 0 0 0", (tmp_path / "several.npz").read_bytes()):
         (tmp_path / "T.npy").write_bytes(content)
         with pytest.raises(InputError, match=r"T\.npy: cannot be read as a transform"):
             read_motion(tmp_path / "T.npy")
