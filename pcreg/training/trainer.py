@@ -96,10 +96,10 @@ class Trainer:
         if not path.exists():
             return False
         state = load_own_checkpoint(path, self.identity)
+        self.optimizer.step()  # a scheduler warns if none was made; all that it may change is loaded below
         self.network.load_state_dict(state["network"])
         if self.averaged:
             self.averaged.load_state_dict(state["averaged"])
-        self.optimizer.step()  # without gradients it changes nothing, but a scheduler warns if none was made
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.state = TrainState(**state["state"])
