@@ -39,6 +39,7 @@ class Consolidation:
     def __init__(self, growing: GrowingMap) -> None:
         self.growing = growing
         self.answers: dict[tuple[object, ...], Any] = {}  # by the keys of the questions
+        self.joints: dict[frozenset[Edge], Question | None] = {}  # between parts, by all edges of both
         self.refused: list[Joint] = []  # the likeliest between maps that are not joined
 
     def run(self) -> None:
@@ -88,21 +89,27 @@ class Consolidation:
         growing = self.growing
         part = components(len(growing.scans), held)
         within = [edge for edge in edges if part[edge.source] == part[edge.target]]
+        edges_of_part: dict[int, list[Edge]] = defaultdict(list)
+        for edge in within:
+            edges_of_part[part[edge.source]].append(edge)
         graph = solve(within, growing.probes, growing.voxel, growing.solved)
         placement = Placement(growing.scans, graph.poses, graph.component, within, growing.voxel)
         joining = [edge for edge in edges if part[edge.source] != part[edge.target]]
         outweighed: dict[tuple[int, int], str] = {}
-        likeliest: dict[tuple[int, int], list[Motion]] = {}
+        asked: list[tuple[list[Edge], Question]] = []
         for ends, motions in placement.between_maps(joining).items():
-            if placement.is_larger(*ends):
-                likeliest[ends], *others = placement.places(motions)
-                outweighed |= {growing.pair_of(each): OUTWEIGHED for each in chain.from_iterable(others)}
-        verified = []
-        for question, answer in self._ask(placement.joints(likeliest.values())):
-            source, target = placement.component[list(question.ends)].tolist()
-            own = [growing.edges[growing.pair_of(each)] for each in likeliest[source, target]]
-            verified.append((own, answer))
-        return outweighed, verified
+            if not placement.is_larger(*ends):
+                continue
+            place, *others = placement.places(motions)
+            outweighed |= {growing.pair_of(each): OUTWEIGHED for each in chain.from_iterable(others)}
+            own = [growing.edges[growing.pair_of(each)] for each in place]
+            parts = (edges_of_part[part[end]] for end in (place[0].source, place[0].target))
+            if (rests_on := frozenset(chain(own, *parts))) not in self.joints:
+                self.joints[rests_on] = placement.joint(place)
+            if question := self.joints[rests_on]:
+                asked.append((own, question))
+        answers = self._ask([question for _, question in asked])
+        return outweighed, [(own, answer) for (own, _), (_, answer) in zip(asked, answers, strict=True)]
 
     def _join(self, *, searching: bool) -> bool:
         """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
@@ -113,7 +120,8 @@ class Consolidation:
         motions = placement.between_maps([each for each in hypotheses if each.confidence >= MIN_CHANCE])
         likely = [place for pair in pairs for place in placement.places(motions[pair])[:MAX_PLACES]]
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
-        for question, answer in self._ask(placement.joints(likely), "join"):
+        questions = [question for place in likely if (question := placement.joint(place))]
+        for question, answer in self._ask(questions, "join"):
             motion = Motion(*question.ends, answer.T_target_source, answer.confidence)
             joints[placement.ends(motion)].append((motion, answer))
         edges = placement.between_maps(list(growing.edges.values()))

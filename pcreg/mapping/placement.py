@@ -1,7 +1,7 @@
 """Scans where the maps so far put them, and the questions to ask about them: joints and searches."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,12 +80,11 @@ class Placement:
             same.append(motion) if same else places.append([motion])
         return sorted(places, key=lambda place: -sum(motion.confidence for motion in place))
 
-    def joints(self, places: Iterable[Sequence[Motion]]) -> list[Question]:
-        """Questions whether scans of one map, as a submap, lie at places in another: motions that agree."""
-        return [question for place in places if (question := self._joint(place))]
+    def joint(self, place: Sequence[Motion]) -> Question | None:
+        """A question whether scans of one map, as a submap, lie at a place in another: motions that agree.
 
-    def _joint(self, place: Sequence[Motion]) -> Question | None:
-        """A question about the scan that would overlap most, and those around it; None without overlap."""
+        It is about the scan that would overlap most, and those around it; None without overlap.
+        """
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
             for end in (place[0].source, place[0].target)
