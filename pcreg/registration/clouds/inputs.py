@@ -46,13 +46,15 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     if unit != "m" and 0 < size < MIN_SIZE_METRES:
         doubt = "if its coordinates are metres, give m to --units"
         notes.append(f"only {1000 * size:.3g} mm across in {unit}: {doubt}")
-    far = np.abs(cloud.box).max(0)
-    step, axis = float(np.spacing(np.float32(far.max()))), far.argmax()
-    # Multiples of two steps, such as whole metres, are a grid of their own and no rounding
-    is_coarse = step > MAX_STEP * size > 0 and (cloud.points[:, axis] % (2 * step)).any()
-    if is_coarse and np.array_equal(cloud.points, cloud.points.astype(np.float32)):
-        doubt = "as 32-bit numbers far from the origin are: store 64-bit numbers, or subtract an offset first"
-        notes.append(f"coordinates are rounded to {step:g} m, {doubt}")
+    steps = np.spacing(np.float32(np.abs(cloud.box).max(0) / metres))  # in the unit, of each axis
+    coarse = (steps * metres > MAX_STEP * size) & (size > 0)
+    if coarse.any():
+        given = np.float32(cloud.points / metres)
+        # Multiples of two steps, such as whole metres, are a grid of their own and no rounding
+        is_rounded = (given[:, coarse] % (2 * steps[coarse])).any()
+        if is_rounded and np.array_equal(np.float64(given) * metres, cloud.points):
+            doubt = "as 32-bit numbers far from the origin are: store 64-bit numbers, or subtract an offset"
+            notes.append(f"coordinates are rounded to {steps.max():g} {unit}, {doubt}")
     return replace(cloud, notes=(*cloud.notes, *notes)) if notes else cloud
 
 

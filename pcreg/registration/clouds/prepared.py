@@ -17,6 +17,7 @@ from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud, describe, sampled_twice
 from pcreg.runtime import cached_property
+from pcreg.runtime.errors import InputError
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps its points in the local frame, in 120 MB
 MAX_VIEWPOINT_EXTENTS = 20.0  # between a cloud and its sensor; an object on a table has five
@@ -151,8 +152,11 @@ class PreparedCloud:
     def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
         if twice:
             return sampled_twice(self.at(descriptor, estimated), descriptor)
-        with self._points_in_turn() as points:
-            found = describe(points, descriptor, self.name or "cloud", self.viewpoint or estimated)
+        try:
+            with self._points_in_turn() as points:
+                found = describe(points, descriptor, self.name or "cloud", self.viewpoint or estimated)
+        except InputError as error:  # too few points are left: the notes may say why
+            raise InputError("; ".join([str(error), *self.notes])) from error
         if self.cloud.rows is None:
             return found
         return replace(found, rows=like(self.cloud.rows[to_host(found.rows)], found.rows))

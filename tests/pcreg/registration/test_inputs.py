@@ -122,8 +122,11 @@ def test_metres_that_are_called_millimetres_are_noted(metres):
 
 def test_coordinates_that_32_bits_round_are_noted():
     far = np.random.default_rng(0).uniform(0, 4, (100, 3)) + np.array([5e5, 5.4e6, 300])
-    (note,) = as_cloud(far.astype(np.float32), "source").notes
-    assert note.startswith("coordinates are rounded to 0.5 m, as 32-bit numbers far from the origin are")
+    for rounded, unit in ((far, "m"), (far, "ft"), ([5e5, 5.4e6, 300] + far % 0.1, "m")):  # all 5.4e6 north
+        note = as_cloud(np.float32(rounded), "source", unit).notes[-1]
+        assert note.startswith(f"coordinates are rounded to 0.5 {unit}, as 32-bit numbers far from the")
+    with pytest.raises(InputError, match=r"needed; .*; coordinates are rounded to 0.5 m, as"):
+        register(far.astype(np.float32), far, voxel=0.1)
     for exact in (far, far.round(), far.astype(int), (far - far[0]).astype(np.float32)):
         assert as_cloud(exact, "source").notes == ()
 
