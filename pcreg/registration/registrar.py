@@ -8,6 +8,7 @@ result = registrar.register(clouds[0], clouds[1])
 import os
 from dataclasses import replace
 from functools import lru_cache
+from numbers import Real
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -218,8 +219,9 @@ class Registrar(Scales):
 
 
 def _of_each(option: Any) -> tuple[Any, Any]:
-    """The options of source and target, from one for both or a pair."""
-    return tuple(option) if isinstance(option, list | tuple) and len(option) == 2 else (option, option)
+    """The options of source and target, from one for both or a pair, but of numbers, as two are no place."""
+    is_pair = isinstance(option, list | tuple) and len(option) == 2 and not isinstance(option[0], Real)
+    return tuple(option) if is_pair else (option, option)
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -130,8 +131,9 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             return position
         if position.ndim == 2 and position.shape[1] == 3:
             return position
-    shown = " ".join(str(option).split())  # an array in one line
-    raise InputError(f"viewpoint {shown} is unknown; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
+    raise InputError(
+        f"viewpoint {shorten(str(option), 60)} is unknown; use {', '.join(VIEWPOINTS)}, or x, y, z in metres"
+    )
 
 
 def _is(kind: type, value: object) -> bool:

@@ -8,6 +8,7 @@ motion outside of the prior is refused.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
+from textwrap import shorten
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,7 +170,8 @@ def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray,
     except (TypeError, ValueError):
         up = np.empty(0)
     if up.shape not in ((3,), (2, 3)) or not np.isfinite(up).all():
-        raise InputError(f"gravity {gravity} is not a direction; use True for z, or x, y, z upwards, or two")
+        shown = shorten(str(gravity), 60)  # an array in one line
+        raise InputError(f"gravity {shown} is not a direction; use True for z, or x, y, z upwards, or two")
     up = np.broadcast_to(up, (2, 3))
     lengths = np.linalg.norm(up, axis=1, keepdims=True)
     if not lengths.all():

@@ -103,6 +103,7 @@ def test_the_home_folder_in_paths(tmp_path, monkeypatch):
         *(({"descriptor": descriptor}, "fpfh") for descriptor in ("sift", None, [])),
         *(({"device": device}, "device=") for device in ("gpu", None)),
         ({"weights": 5}, "weights="),
+        ({"viewpoint": (0, 0)}, r"viewpoint \(0, 0\) is unknown"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, words):
@@ -141,9 +142,10 @@ def test_one_unit_for_both_clouds_and_numbers_of_numpy(units):
 
 @pytest.mark.parametrize(
     "option",
-    ["Auto", (1, 2), (1, 2, np.nan), (1, 2, 1e30), [[[1, 2, 3]]], np.zeros((9, 2)), None, 3.0, "1,2,3"],
+    ["Auto", (1, 2), (1, 2, np.nan), (1, 2, 1e30), [[[1, 2, 3]]], np.zeros((900, 2)), None, 3.0, "1,2,3"],
 )
 def test_what_is_no_viewpoint(option):
     with pytest.raises(InputError, match="use auto, sensor, or x, y, z") as caught:
         check_viewpoint(option)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 140
