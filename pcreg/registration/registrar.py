@@ -136,6 +136,8 @@ class Registrar(Scales):
         if not isinstance(prior, Prior):
             usage = "pcreg.Prior(gravity=True), or pcreg.Prior(near=T, within=(metres, degrees))"
             raise InputError(f"prior is of type {type(prior).__name__}; use {usage}")
+        if not isinstance(scale, bool):
+            raise InputError(f"scale={scale!r}: use True to find it; to set it, multiply the source by it")
         if scale and (isinstance(target, PreparedMap) or prior.near is not None):
             raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):

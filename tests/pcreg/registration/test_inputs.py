@@ -103,6 +103,7 @@ def test_the_home_folder_in_paths(tmp_path, monkeypatch):
         *(({"descriptor": descriptor}, "fpfh") for descriptor in ("sift", None, [])),
         *(({"device": device}, "device=") for device in ("gpu", None)),
         ({"weights": 5}, "weights="),
+        *(({"scale": scale}, "scale=") for scale in (2.0, 1, None)),
         ({"viewpoint": (0, 0)}, r"viewpoint \(0, 0\) is unknown"),
     ],
 )
