@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
+from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import files_of
 from pcreg.mapping.map import folder_of, is_of_run
 from pcreg.registration.batch import OTHER_RUN, settings_of
@@ -30,11 +31,11 @@ the scale of the scans; each scan is registered to the most promising ones, with
 `pcreg register`. Sensor positions of the map are estimated region by region, unless its file states them for
 each point, as map.npz in a folder does.
 
-Prints a line per scan, scan_2 before scan_10, and writes the same as a list into located.json in --out DIR.
-Each has `scan`, and the transform and verdict as in result.json of `pcreg register`; T_target_source moves
-the scan into the map. A scan that cannot be used has `scan` and `error`. A run that was stopped continues,
-from unfinished.jsonl. Exit status: 0 all scans are found; 1 some are not; 2 bad input or no place to write;
-70 a fault of the program.
+Prints a line per scan, scan_2 before scan_10; x y z are the middle of its box, in the map. The same goes as a
+list into located.json in --out DIR. Each has `scan`, that `middle`, and the transform and verdict as in
+result.json of `pcreg register`; T_target_source moves the scan into the map. A scan that cannot be used has
+`scan` and `error`. A run that was stopped continues, from unfinished.jsonl. Exit status: 0 all scans are
+found; 1 some are not; 2 bad input or no place to write; 70 a fault of the program.
 """
 
 
@@ -115,10 +116,15 @@ def _records(work: tuple[Any, ...], paths: list[str]) -> Iterator[tuple[str, dic
 
 def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, path: str) -> dict[str, Any]:
     """The record of a scan; one that cannot be used spoils no other."""
-    found, error = attempted(
-        lambda: registrar.register(registrar.prepare(path, **settings), target, seed=seed)
-    )
-    return found.to_dict() | {"seconds": found.seconds} if found else {"error": error}
+
+    def located() -> dict[str, Any]:
+        scan = registrar.prepare(path, **settings)
+        found = registrar.register(scan, target, seed=seed)
+        middle = transform(found.T_target_source, scan.cloud.box.mean(0))
+        return found.to_dict() | {"middle": middle.tolist(), "seconds": found.seconds}
+
+    record, error = attempted(located)
+    return record or {"error": error}
 
 
 def _print(located: list[dict[str, Any]]) -> None:
@@ -135,6 +141,6 @@ def _line(record: dict[str, Any]) -> list[str]:
     """Columns printed for a scan."""
     if "error" in record:
         return [record["scan"], "cannot be used", "", "", "", record["error"]]
-    place = [f"{row[3]:.2f}" for row in record["T_target_source"][:3]]
+    place = [f"{value:.2f}" for value in record["middle"]]
     verdict = f"found, confidence {record['confidence']:.2f}" if record["registered"] else "not found"
     return [record["scan"], verdict, *(place if record["registered"] else ["", "", ""]), record["reason"]]

@@ -1,6 +1,7 @@
 """`pcreg locate` as a person calls it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -28,9 +29,12 @@ def files(room, tmp_path_factory):
 def test_a_scan_that_is_found_is_status_0(files, room, tmp_path, capsys):
     command = [str(files / "scan.ply"), str(files / "map"), *VOXEL, "--out", str(tmp_path)]
     assert main(command) == 0
-    assert "found, confidence" in capsys.readouterr().out
     (found,) = json.loads((tmp_path / "located.json").read_text())
     np.testing.assert_allclose(found["T_target_source"], room.T_world_source, atol=0.1)
+    middle = transform(room.T_world_source, (room.source.min(0) + room.source.max(0)) / 2)
+    np.testing.assert_allclose(found["middle"], middle, atol=0.1)
+    place = " +".join(f"{value:.2f}" for value in found["middle"])
+    assert re.search(f"found, confidence .* {place} ", capsys.readouterr().out)
     assert found["registered"] is True
 
 
@@ -63,10 +67,7 @@ def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):
 def test_workers_find_scans_in_natural_order_and_one_that_is_not_found_is_status_1(files, tmp_path, capsys):
     (tmp_path / "empty.ply").touch()
     (tmp_path / "last.ply").write_bytes((files / "scan.ply").read_bytes())
-    scans = [
-        *map(str, sorted(files.glob("*.ply"))),
-        *(f"{tmp_path}/{name}.ply" for name in ("empty", "last")),
-    ]
+    scans = [*map(str, sorted(files.glob("*.ply"))), f"{tmp_path}/empty.ply", f"{tmp_path}/last.ply"]
     named = [str(tmp_path / "*.ply"), str(files / "*.ply"), str(files / "map" / "map.ply")]
     assert main([*named, *VOXEL, "--out", str(tmp_path / "out"), "--json"]) == 1
     found = json.loads((tmp_path / "out" / "located.json").read_text())
@@ -83,18 +84,14 @@ def test_a_run_that_was_stopped_continues(files, tmp_path, monkeypatch, capsys):
         done.append(path)
         if len(done) == 2:
             raise KeyboardInterrupt
-        return {"registered": False, "number": len(done), "reason": ""} | {
-            "T_target_source": np.eye(4).tolist()
-        }
+        return {"registered": False, "number": len(done), "reason": "", "middle": [0, 0, 0]}
 
     monkeypatch.setattr(locate, "_record", lambda *work: until_stopped(path=work[-1]))
     command = [str(files / "*.ply"), str(files / "map"), *VOXEL, "--out", str(tmp_path)]
     assert main(command) == 130
     assert main([*command, "--seed", "1"]) == 2
-    assert (
-        "holds another run (seed is 0 there and 1 here); use the same, or name another folder"
-        in capsys.readouterr().err
-    )
+    words = "holds another run (seed is 0 there and 1 here); use the same, or name another folder"
+    assert words in capsys.readouterr().err
     assert main(command) == 1
     assert [path[-9:] for path in done] == ["other.ply", "/scan.ply", "/scan.ply"]
     assert [each["number"] for each in json.loads((tmp_path / "located.json").read_text())] == [1, 3]
