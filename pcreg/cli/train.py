@@ -34,6 +34,7 @@ from pcreg.training.validation import check_pairs, compare, feature_match_recall
 # What may differ between a training and its continuation.
 NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "interpolation", "epochs"}
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
+FEW_PAIRS = 10  # of a validation: one pair more or less is a tenth of the recall
 
 
 def main(arguments: list[str]) -> int:
@@ -101,7 +102,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             return feature_match_recall(descriptor, validation, *bounds)
 
         if ranks.first:
-            print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
+            count = len(validation.pairs)
+            print(f"training on {batches} on {device}, validating on {count} pairs; {folder}")
+            if count < FEW_PAIRS:
+                print(f"note: fewer than {FEW_PAIRS} pairs cannot tell which weights are better; give more")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from rich import progress as rich
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pcreg.datasets.collate import TrainingBatch, each_within
 from pcreg.kernels.pyramid import Pyramid
@@ -119,8 +119,8 @@ class Trainer:
         Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all. Raises InputError, with
         the names of the pairs, when a loss or gradient is not finite, and for an epoch without usable pairs.
         """
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        columns = *columns, TextColumn("{task.fields[note]}")
+        columns = "training", rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
+        columns = *columns, "left", rich.TimeRemainingColumn(), "{task.fields[note]}"
         figures: dict[str, float] = {}
         hidden, folder = not self.ranks.first or not is_shown(), self.folder / "tensorboard"
         with (
@@ -128,7 +128,7 @@ class Trainer:
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
             closing(Scalars(folder if self.ranks.first else None, self.state.step + 1)) as self.scalars,
-            Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
+            rich.Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
         ):
             done = self.state.epoch * len(batches) + self.state.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
