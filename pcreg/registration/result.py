@@ -42,7 +42,8 @@ class Registration:
         viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
         covariance: (6, 6), of small rotations about the axes through the origin of the source, then of
-            translations along them, T = T_target_source exp(.); None if not registered, or scaled.
+            translations along them, T = T_target_source exp(.); None if not registered, or scaled. Of an
+            object in UTM it lacks the digits to be inverted: subtract an offset from the source first.
         alternative: (4, 4), another transform about as likely; of `verify` the better one.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
