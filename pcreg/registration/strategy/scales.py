@@ -72,7 +72,8 @@ class Scales:
         if self.voxel is not None:
             yield self.at(self.voxel)
             return
-        own = float(max(parallel.each(lambda cloud: cloud.voxel, (source, target), self.device)))
+        clouds = (source, target) if source is not target else (source,)  # whose size is computed once
+        own = float(max(parallel.each(lambda cloud: cloud.voxel, clouds, self.device)))
         extent = max(source.extent, target.extent)
         yield self.at(self.voxels(own, extent)[0])
         for voxel in self.voxels(own, extent, further_voxels(own, source.sample, target.sample))[1:]:
