@@ -1,6 +1,7 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
 import logging
+import math
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MIN_VOXEL = 1e-4  # metres; clouds with a finer one are enlarged, as the network rounds to micrometres
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/notes/2026-11-22-descriptors.md
 
 
@@ -99,7 +101,10 @@ class FCGF:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
         kept, seen_from = downsampled(points, viewpoints, self.voxel, self.device)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
-        return Description(kept, self.network.describe(kept, seen_from, self.voxel, self.scales))
+        # A power of two, as other factors would round coordinates
+        factor = 1.0 if self.voxel >= MIN_VOXEL else 2.0 ** -math.floor(math.log2(self.voxel))
+        enlarged, places = kept * factor, None if seen_from is None else seen_from * factor
+        return Description(kept, self.network.describe(enlarged, places, self.voxel * factor, self.scales))
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":

@@ -19,12 +19,13 @@ def test_the_file_is_the_one_that_its_card_describes():
     assert learned.network.fingerprint in card.read_text()
 
 
-def test_a_network_knows_no_unit_of_length():
+@pytest.mark.parametrize("factor", [4, 2.0**-20])
+def test_a_network_knows_no_unit_of_length(factor):
     learned = FCGF.load()
     points = wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])
-    small, large = learned.describe(points), learned.at(4 * learned.voxel).describe(4 * points)
-    np.testing.assert_array_equal(large.points, 4 * small.points)
-    np.testing.assert_allclose(large.features, small.features, atol=1e-5)
+    usual, other = learned.describe(points), learned.at(factor * learned.voxel).describe(factor * points)
+    np.testing.assert_array_equal(other.points, factor * usual.points)
+    np.testing.assert_allclose(other.features, usual.features, atol=1e-5)
     assert "trained at 0.05 m" in learned.at(0.2).label
     assert "trained at" not in learned.label
     with pytest.raises(InputError, match="voxel=0"):
