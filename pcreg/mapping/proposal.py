@@ -19,6 +19,7 @@ from scipy.sparse.linalg import SuperLU
 from pcreg.mapping.graph import factored
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
+from pcreg.runtime import parallel
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 15  # of a scan otherwise
@@ -38,6 +39,7 @@ BLOCK = 64  # of the inverse, solved for at a time, and of chosen pairs, after w
 Values = dict[tuple[int, int], float]
 
 
+@parallel.one_for_blas()
 def candidates(keypoints: Sequence[Keypoints]) -> list[tuple[int, int]]:
     """Pairs of scans (source, target), source > target, ascending, that are most alike; of few scans all."""
     n = len(keypoints)

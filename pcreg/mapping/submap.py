@@ -19,7 +19,7 @@ from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
-from pcreg.runtime import cached_property
+from pcreg.runtime import cached_property, parallel
 
 MAX_PROBES = 200
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
@@ -118,6 +118,7 @@ class Question:
         return self.source.rows, self.target.rows, T
 
 
+@parallel.one_for_blas()
 def answered(work: Work, paths: Sequence[str], voxel: float, question: Question) -> Answer:
     """The answer about scans at `paths`, described at `voxel` metres, between the frames of the submaps."""
     scale = work.registrar.at(voxel)

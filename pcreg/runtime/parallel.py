@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ContextDecorator
 from functools import cache
 from threading import Lock
 from typing import TypeVar
@@ -57,11 +58,12 @@ def cores_for(points: int) -> int:
     return max(1, min(cores(), points // MIN_POINTS_PER_THREAD))
 
 
-class one_for_blas:
+class one_for_blas(ContextDecorator):
     """Within, each product of matrices is computed by the thread that calls it.
 
-    BLAS would spread our narrow matrices over all cores and wait for them actively. The limit is one number
-    for the process: the first of several callers sets it, the last one restores it.
+    BLAS would spread our narrow matrices over all cores, wait for them actively, and round sums in another
+    way. The limit is one number for the process: the first of several callers sets it, the last one restores
+    it.
     """
 
     _lock, _inside, _limits = Lock(), 0, None

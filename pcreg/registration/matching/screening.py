@@ -18,6 +18,7 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.nearest import evenly
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
+from pcreg.runtime import parallel
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import REGISTERING, code_fingerprint
 
@@ -69,6 +70,7 @@ class KeypointFile:
         return Keypoints(np.asarray(rows[:, :3]), np.asarray(rows[:, 3:]), self.voxel)
 
 
+@parallel.one_for_blas()
 def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
     """Number of matches that agree on one motion between two scans; 0 where hardly any is mutual."""
     points, partners = mutual_matches(source, target)

@@ -5,8 +5,11 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.mapping.proposal import candidates
+from pcreg.mapping.submap import answered
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from pcreg.registration.matching.nearest import match_all
+from pcreg.registration.matching.screening import screen
 from pcreg.runtime import parallel
 
 
@@ -19,10 +22,11 @@ def test_an_error_is_passed_on():
         parallel.each(lambda item: 1 // item, [1, 0, 2])
 
 
-def test_blas_has_one_thread_within_calls_from_any_thread_and_its_own_number_after_the_last():
-    def threads():
-        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+def threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
+
+def test_blas_has_one_thread_within_calls_from_any_thread_and_its_own_number_after_the_last():
     def within():
         with parallel.one_for_blas():
             return threads()
@@ -39,6 +43,23 @@ def test_blas_has_one_thread_within_calls_from_any_thread_and_its_own_number_aft
             assert threads() == {1}
             pool.submit(last.__exit__).result()
             assert threads() == usual != {1}
+
+
+class Asked:
+    def __getattr__(self, name):
+        raise RuntimeError(f"{max(threads())} threads")
+
+
+ANY = Asked()
+
+
+@pytest.mark.parametrize(
+    ("compute", "given"),
+    [(candidates, ([ANY] * 101,)), (screen, (ANY, ANY)), (answered, (ANY, [], 1, ANY))],
+)
+def test_maps_do_not_depend_on_the_number_of_cores(compute, given):
+    with parallel.threadpool_limits(3), pytest.raises(RuntimeError, match=r"^1 threads"):
+        compute(*given)
 
 
 @pytest.mark.parametrize(("points", "used"), [(0, 1), (1_999, 1), (4_000, 2), (10**6, 4)])
