@@ -104,7 +104,7 @@ class PreparedMap(PreparedCloud):
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
         within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]
-        least = MIN_FILLED * max(map(len, within))
+        least = MIN_FILLED * max(map(len, within), default=0)
         whole = replace(self.cloud, viewpoint=self.stated)
         parts = [whole.select(rows[inside]) for inside in within if len(inside) >= least]
         return [PreparedCloud(part, "auto", self.name, device=self.device) for part in parts]

@@ -44,8 +44,9 @@ def test_a_scan_is_found_in_its_room(rooms, registrar, prepared_map, number):
     np.testing.assert_allclose(points[found.matches[:, 1]], found.matched_points[:, 1], atol=1e-5)
 
 
-def test_a_map_of_too_few_points(rooms, registrar):
-    whole = registrar.prepare(np.random.default_rng(0).uniform(0, 50, (60, 3)), name="map", is_map=True)
+@pytest.mark.parametrize("count", [0, 60])
+def test_a_map_of_too_few_points(rooms, registrar, count):
+    whole = registrar.prepare(np.random.default_rng(0).uniform(0, 50, (count, 3)), name="map", is_map=True)
     with pytest.raises(InputError, match="map: too few points for a scan"):
         registrar.register(rooms[0].source, whole)
 
