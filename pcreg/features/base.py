@@ -71,6 +71,16 @@ def check_voxel(voxel: float) -> None:
         raise InputError(f"voxel={voxel}: give metres, more than zero")
 
 
+def checked(descriptor: Descriptor, found: Description) -> Description:
+    """Return a description; InputError unless its features are finite, a row for each point."""
+    if len(found.points) == len(found.features) and namespace(found.features).isfinite(found.features).all():
+        return found
+    raise InputError(
+        f"{type(descriptor).__name__}.describe() returned {len(found.points)} points and features of shape "
+        f"{tuple(found.features.shape)}; have it return finite numbers for each point"
+    )
+
+
 def downsampled(
     points: Array, viewpoints: Array | None, voxel: float, device: str
 ) -> tuple[Array, Array | None]:

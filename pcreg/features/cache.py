@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.features.base import Description, Descriptor
+from pcreg.features.base import Description, Descriptor, checked
 from pcreg.io.pairs import PairDataset, points_of
 from pcreg.runtime.device import deterministic
 from pcreg.runtime.errors import InputError, refusing
@@ -40,11 +40,7 @@ class FeatureCache:
             with deterministic():
                 found = self.descriptor.describe(points).on("cpu")
             seconds = clock() - start
-            if len(found.points) != len(found.features) or not np.isfinite(found.features).all():
-                raise InputError(
-                    f"{type(self.descriptor).__name__}.describe() returned {len(found.points)} points and "
-                    f"features of shape {found.features.shape}; have it return finite numbers for each point"
-                )
+            checked(self.descriptor, found)
             with replacing(path) as temporary:
                 np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
         return path

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pcreg.arrays import Array, Index, like, namespace, take, to_host
-from pcreg.features.base import Description, Descriptor
+from pcreg.features.base import Description, Descriptor, checked
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
@@ -60,7 +60,10 @@ def describe(
         raise InputError(_too_few(name, points, len(rows), voxel))
     origin = like(origin, points)
     keypoints = take(points, rows) - origin
-    found = descriptor.describe(keypoints, None if is_single else viewpoint.of_rows(rows) - origin)
+    places = None if is_single else viewpoint.of_rows(rows) - origin
+    found = checked(descriptor, descriptor.describe(keypoints, places))
+    if len(found.points) == 0:
+        raise InputError(f"{name}: {descriptor.name} describes no point of it; take another descriptor")
     # With the same cells a descriptor keeps all points; else it keeps some, found by place
     if len(found.points) != len(keypoints) or not (found.points == keypoints).all():
         rows = rows[Index(keypoints).query(found.points)[1]]
@@ -101,7 +104,7 @@ def _surface_features(cloud: DescribedCloud, descriptor: Descriptor) -> Array:
     """Describe the surface: for each described point (M, 3) the features (M, C) of the nearest point."""
     corner = like(box(cloud.surface)[0], cloud.surface)
     viewpoints = namespace(corner).zeros_like(cloud.surface) + like(cloud.viewpoint, corner) - corner
-    again = descriptor.describe(cloud.surface - corner, viewpoints)
+    again = checked(descriptor, descriptor.describe(cloud.surface - corner, viewpoints))
     return again.features[Index(again.points + corner).query(cloud.points)[1]]
 
 

@@ -58,6 +58,15 @@ def test_rows_of_described_points_are_those_of_the_cloud(n):
     np.testing.assert_allclose(found.features[:, 0], heights, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("kept", "words"), [(None, "returned .* features"), (0, "no point of it")])
+def test_a_descriptor_that_returns_no_numbers_or_no_points_is_refused(kept, words):
+    points, descriptor = np.random.default_rng(0).uniform(0, [2, 2, 0.01], (4000, 3)), Heights(1)
+    descriptor.name = "heights"
+    descriptor.describe = lambda rows, _: Description(rows[:kept], np.full((len(rows[:kept]), 1), np.nan))
+    with pytest.raises(InputError, match=words):
+        describe(points, descriptor)
+
+
 @pytest.mark.parametrize("invariant", [False, True])
 def test_a_mirrored_cloud_is_described_again_unless_features_are_the_same(invariant):
     points = np.random.default_rng(0).uniform(0, [2, 2, 0.01], (4000, 3))
