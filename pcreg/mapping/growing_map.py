@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import SURE_CONFIDENCE, Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.odometry import steps
@@ -209,9 +208,7 @@ class GrowingMap:
     def _add_record(self, source: int, target: int, record: dict[str, Any]) -> None:
         self.answers[source, target] = record
         if record["registered"] and record["confidence"] >= self.needed(MIN_CONFIDENCE):
-            to_local = adjoint(self.scans[source].frame.T_local_given)
-            covariance = to_local @ np.array(record["covariance"]) @ to_local.T
-            T = self._local(source, target, record)
+            T, covariance = self._local(source, target, record), np.array(record["local_covariance"])
             self.edges[source, target] = Edge(source, target, T, record["confidence"], covariance)
 
     def _local(self, source: int, target: int, record: dict[str, Any]) -> np.ndarray:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import SURE_CONFIDENCE
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of
@@ -53,12 +52,10 @@ def _step(
         return record | {"reason": f"odometry: the scans {rejection}"}
     local = between_local(fit.T_target_source, a.frame, b.frame)
     overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
-    found = covariance(overlap, local, voxel)
-    to_given = adjoint(a.frame.T_given_local)
     return record | {
         "registered": True,
         "confidence": SURE_CONFIDENCE,  # the bounds let none of 81 wrong registrations pass (gicp.py)
         "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
         "T_target_source": fit.T_target_source.tolist(),
-        "covariance": (to_given @ found @ to_given.T).tolist(),
+        "local_covariance": covariance(overlap, local, voxel).tolist(),
     }

@@ -177,7 +177,9 @@ class Work:
         if found is None:
             return refused | {"error": error}
         units = self.files[pair[0]].units, self.files[pair[1]].units
-        return record_of(found, pair, units, self.registrar.descriptor, self.seed) | {"error": ""}
+        local = found.local_covariance
+        more = {"error": "", "local_covariance": None if local is None else local.tolist()}
+        return record_of(found, pair, units, self.registrar.descriptor, self.seed) | more
 
 
 def examined_files(

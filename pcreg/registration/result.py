@@ -42,8 +42,9 @@ class Registration:
         viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
         covariance: (6, 6), of small rotations about the axes through the origin of the source, then of
-            translations along them, T = T_target_source exp(.); None if not registered, or scaled. Of an
-            object in UTM it lacks the digits to be inverted: subtract an offset from the source first.
+            translations along them, T = T_target_source exp(.); None if not registered, or scaled. It loses
+            digits far from the origin: of an object in UTM it cannot be inverted.
+        local_covariance: The same, but about axes through the lower corner of the source.
         alternative: (4, 4), another transform about as likely; of `verify` the better one.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
@@ -62,6 +63,7 @@ class Registration:
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     scale: float = 1.0
     covariance: NDArray[np.float64] | None = None
+    local_covariance: NDArray[np.float64] | None = None
     alternative: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
@@ -142,17 +144,17 @@ class Registration:
 
         The covariance is of small motions in the frame of the source; that of a refused motion is left out.
         """
-        here, there, covariance = source.frame, target.frame, None
+        here, there = source.frame, target.frame
         sides = (source, "source"), (target, "target")
         notes = [f"{cloud.name or side}: {note}" for cloud, side in sides for note in cloud.notes]
-        if self.registered and self.covariance is not None:
-            to_given = se3.adjoint(here.T_given_local)
-            covariance = to_given @ self.covariance @ to_given.T
+        local = self.covariance if self.registered else None
+        to_given = se3.adjoint(here.T_given_local)
         alternative = None if self.alternative is None else between_given(self.alternative, here, there)
         return replace(
             self,
             T_target_source=between_given(self.T_target_source, here, there),
-            covariance=covariance,
+            covariance=None if local is None else to_given @ local @ to_given.T,
+            local_covariance=local,
             alternative=alternative,
             matched_points=self.matched_points + np.stack([here.corner, there.corner]),
             viewpoints=(source.stated, target.stated),

@@ -118,6 +118,7 @@ def _in_source_units(found: Registration, source: PreparedCloud) -> Registration
         matched_points=found.matched_points / np.array([found.scale, 1.0])[:, None],
         viewpoints=(source.stated, found.viewpoints[1]),
         covariance=None,
+        local_covariance=None,
         clouds=None if found.clouds is None else (source.cloud, found.clouds[1]),
     )
 

@@ -80,7 +80,7 @@ def test_a_pair_of_many_scans_needs_more_confidence():
     def grown(n):
         found = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, None, None)
         motion = np.eye(4).tolist()
-        record = {"registered": True, "reason": "fits", "T_target_source": motion, "covariance": COVARIANCE}
+        record = {"registered": True, "reason": "", "T_target_source": motion, "local_covariance": COVARIANCE}
         found._add_record(1, 0, record | {"confidence": 0.8})
         found._add_record(2, 0, record | {"confidence": 0.99})
         return found

@@ -180,6 +180,15 @@ def test_arrays_are_mapped_as_files_are(tmp_path):
         pcreg.register_all([points, points], workers=-1)
 
 
+def test_no_map_depends_on_where_the_origin_of_its_scans_lies():
+    room, far = stored_room(0), np.array([4e8, -5e8, 1e8])
+    scans = room.target[::2], room.source[::2], room.target[1::2]
+    here, there = (pcreg.register_all([scan + at for scan in scans], voxel=VOXEL) for at in (0, far))
+    for row, scan in enumerate(scans):
+        moved = there.transform(row, scan + far) - far
+        np.testing.assert_allclose(moved, here.transform(row, scan), rtol=0, atol=1e-5)
+
+
 def test_scans_that_are_too_large_for_metres_are_noted(caplog):
     room = stored_room(0)
     scans = [1000 * room.target[::2], 1000 * room.target[1::2]]
