@@ -153,11 +153,11 @@ class Consolidation:
 
     def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
         """The questions with their answers, and a bar if there are words; none is computed twice."""
-        new = list({each.key: each for each in questions if each.key not in self.answers}.values())
-        growing = self.growing
-        shared = growing.work, growing.paths, growing.voxel
-        found = map_unordered(growing.executor, answered, shared, new)
+        growing, voxel = self.growing, self.growing.voxel
+        keyed = [(each.key(voxel), each) for each in questions]
+        new = list({key: each for key, each in keyed if key not in self.answers}.values())
+        found = map_unordered(growing.executor, answered, (growing.work, growing.paths, voxel), new)
         if words:
             found = progress(found, words, len(new))
-        self.answers |= {question.key: answer for question, answer in found}
-        return [(question, self.answers[question.key]) for question in questions]
+        self.answers |= {question.key(voxel): answer for question, answer in found}
+        return [(question, self.answers[key]) for key, question in keyed]

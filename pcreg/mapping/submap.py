@@ -111,11 +111,12 @@ class Question:
         """The scans in whose frames the motion is."""
         return self.source.rows[0], self.target.rows[0]
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """The scans, and the motion to the centimetre."""
-        T = None if self.T_target_source is None else tuple(self.T_target_source.round(2).ravel())
-        return self.source.rows, self.target.rows, T
+    def key(self, voxel: float) -> tuple[object, ...]:
+        """The scans, and the motion to the centimetre, or to a `voxel` in metres if that is less."""
+        if (T := self.T_target_source) is None:
+            return self.source.rows, self.target.rows
+        rounded = (T * [1, 1, 1, max(1.0, 0.01 / voxel)]).round(2)
+        return self.source.rows, self.target.rows, *rounded.ravel()
 
 
 @parallel.one_for_blas()

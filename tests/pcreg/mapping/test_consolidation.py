@@ -105,7 +105,7 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
     Consolidation(growing).run()
     assert (growing.graph.component[:6] != growing.graph.component[6]).all()
     assert growing.refuted == dict.fromkeys(wrong, f"{SEVERED}: because")
-    keys = [question.key for question in asked]
+    keys = [question.key(VOXEL) for question in asked]
     assert len(keys) == len(set(keys))  # nothing is asked twice
 
 

@@ -1,12 +1,19 @@
 import numpy as np
 
 from pcreg.features.fpfh import FPFH
-from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
-from pcreg.mapping.submap import Submap, fused
+from pcreg.geometry.se3 import inverse, random_rotation, se3, transform, translation
+from pcreg.mapping.submap import Question, Submap, fused
 from pcreg.registration.clouds.preprocess import describe
 from tests.rooms import stored_room
 
 VOXEL = 0.1
+
+
+def test_places_a_voxel_apart_are_two_questions_in_small_scenes_too():
+    one, other = (Submap((row,), np.eye(4)[None]) for row in range(2))
+    here, there = (Question(one, other, translation(np.array([x, 0, 0]))) for x in (0, 0.004))
+    assert here.key(VOXEL) == there.key(VOXEL)
+    assert here.key(5e-4) != there.key(5e-4)
 
 
 def test_two_halves_make_the_whole_and_keep_their_viewpoints():
