@@ -9,8 +9,8 @@ Arrays with a row per point stay where they are. Motions, and whatever has a row
 arrays on the host. Without a GPU torch is not imported. A device is named by a string: `cpu` means NumPy,
 anything else torch.
 
-Four primitives dispatch by device: nearest neighbours (`Index`), `scatter_min`, the sum of an ICP step and
-the count of a consensus. NumPy and SciPy define them.
+Five primitives dispatch by device: nearest neighbours (`Index`), `scatter_min`, the direction of a normal,
+the sum of an ICP step and the count of a consensus. NumPy and SciPy define them.
 """
 
 from typing import Any, TypeAlias

@@ -40,7 +40,7 @@ def middle_box(points: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """About 200,000 points of a cloud without isolated points, which would fill cells of their own."""
+    """Up to 400,000 points of a cloud without isolated points, which would fill cells of their own."""
 
     count: int  # of the cloud's points, repeated ones once; 200,000 and more count alike
     kept: float  # fraction of the points that are within the middle of the cloud
@@ -72,7 +72,7 @@ class Sample:
         return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
-        """True if cells of this size have 2.5 points or more on average."""
+        """True if cells of this size hold 2.5 points or more on average, counting at most 200,000 points."""
         return bool(self.occupied([voxel])[0] <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL)
 
     def occupied(self, voxels: Sequence[float]) -> np.ndarray:

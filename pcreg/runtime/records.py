@@ -15,7 +15,7 @@ from pcreg.runtime.files import write_text, writing
 
 PACKAGE = Path(__file__).parents[1]
 
-# What of the package computes descriptions, registrations, and figures of `pcreg evaluate`.
+# Sources that compute descriptions, registrations, and figures of `pcreg evaluate`
 DESCRIBING = ("arrays.py", "features", "geometry", "io", "kernels", "models")
 REGISTERING = (*DESCRIBING, "registration", "weights/verdict.safetensors")
 EVALUATING = (*REGISTERING, "datasets", "evaluation")

@@ -39,7 +39,7 @@ class DescriptorAgreement:
         self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """Excess (H,) of cosines, in deviations per source point; 0 where it does not touch."""
+        """Mean excess (H,) of cosines, in deviations, of all source points, 0 of one that does not touch."""
         excesses = [(each.cosines - self.threshold) / self.deviation for each in self._touching(motions)]
         return np.array([float(excess.sum()) / len(self.points) for excess in excesses])
 

@@ -37,9 +37,9 @@ class Evidence:
     rmse: float  # metres, over the points of the overlap
     plane_rmse: float  # voxels, of the overlap, from the planes through the other cloud's points
     free_space_violation: float  # fraction of a cloud in the free space of the other
-    # Of what a sensor sees of the other cloud, shares that
-    contradiction: float  # stand in one piece where it looked through, away from borders of what it saw
-    curved_contradiction: float  # stand where it looked through or beside, of edges and small things
+    # Shares of a cloud, of what the other sensor sees of it
+    contradiction: float  # in front of what that sensor saw, in one piece, away from its borders
+    curved_contradiction: float  # in front of what that sensor saw or beside it, of edges and small things
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 

@@ -73,9 +73,9 @@ class RangeImage(NamedTuple):
     def of(scan: Array, origin: np.ndarray = ORIGIN, spacing: float = 0.0) -> "RangeImage":
         """The range image of a scan (N, 3), N > 0, seen from `origin`: in each cell the nearest point counts.
 
-        Points are `spacing` metres apart. A view is sparse if it is of a LiDAR with gaps between its beams,
-        where the ground comes nearer unseen. Cells so near that the spacing leaves gaps between them do not
-        make a view sparse.
+        Points are `spacing` metres apart. A view is sparse if most of its cells have empty ones around them,
+        as that of a LiDAR with few beams: between two beams the ground may be nearer than at either. Cells so
+        near that the spacing alone leaves gaps do not count.
         """
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))

@@ -1,7 +1,8 @@
 """Nearest-neighbour matching of feature rows, exact, in bounded memory and, for very many rows, bounded time.
 
 Features (N, C) and (M, C) are compared where they are. Rows of the index pairs returned refer to rows of the
-features, so they index the points as well. Equal distances go to the lower index.
+features, so they index the points as well. Of distances that are rounded to the same number the lower index
+counts; even equal rows may be rounded apart.
 """
 
 import logging
