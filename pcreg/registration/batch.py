@@ -145,7 +145,7 @@ class Work:
     folder: Path  # of descriptions
     seed: int
     prior: Prior = ANY
-    diagnose: bool = True  # as of `Registrar.register`
+    thorough: bool = True  # as of `Registrar.register`
 
     def errors(self, pair: Pair) -> list[str]:
         """The errors of the files of a pair that cannot be used."""
@@ -172,7 +172,7 @@ class Work:
         if errors := self.errors(pair):
             return refused | {"error": "; ".join(errors)}
         clouds = self.clouds(pair)
-        options = {"seed": self.seed, "prior": self.prior, "diagnose": self.diagnose}
+        options = {"seed": self.seed, "prior": self.prior, "thorough": self.thorough}
         found, error = attempted(lambda: self.registrar.register(*clouds, **options))
         if found is None:
             return refused | {"error": error}

@@ -112,7 +112,7 @@ class Registrar(Scales):
         seed: int = 0,
         prior: Prior = ANY,
         scale: bool = False,
-        diagnose: bool = True,
+        thorough: bool = True,
     ) -> Registration:
         """Register source to target. Same clouds, seed and machine: same result, that of `pcreg.register`.
 
@@ -123,8 +123,8 @@ class Registrar(Scales):
             prior: Limits on the transform: others are not searched for, and a refined one beyond is rejected.
             scale: The source has no metric scale: `T_target_source` enlarges it by `Registration.scale`.
                 Rejected where the scale cannot be determined.
-            diagnose: Of two clouds that are rejected, look for what may be wrong with them, such as one that
-                is mirrored, and put it into the notes. This takes a third of the time of a rejection.
+            thorough: Try two clouds that are rejected at further voxel sizes, and note what may be wrong with
+                them, such as one that is mirrored. This takes a third of the time of a rejection.
 
         Returns:
             The transform found and the verdict on it.
@@ -148,8 +148,8 @@ class Registrar(Scales):
         a, b = self._both_prepared(source, target)
         with parallel.one_for_blas():
             if scale:
-                return register_similarity(a, b, self.scales, seed=seed, prior=prior, diagnose=diagnose)
-            found = answer_at_scales(a, b, self.scales(a, b), seed=seed, prior=prior, diagnose=diagnose)
+                return register_similarity(a, b, self.scales, seed=seed, prior=prior, thorough=thorough)
+            found = answer_at_scales(a, b, self.scales(a, b), seed=seed, prior=prior, thorough=thorough)
         return found.of_clouds(a, b)
 
     def verify(

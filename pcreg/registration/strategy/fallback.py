@@ -32,7 +32,7 @@ def answer_at_scales(
     *,
     seed: int = 0,
     prior: Prior = ANY,
-    diagnose: bool = True,
+    thorough: bool = True,
 ) -> Registration:
     """The answer at the first scale or, after a refusal or a doubtful one, of further tries in this order.
 
@@ -41,11 +41,11 @@ def answer_at_scales(
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
     2. A registration with less than 0.95 is refused for good if the mirrored source fits with more.
-    3. After a refusal the other scales are tried. Each is one more chance to be wrong: so a motion found
-       there is assessed at the first scale as well. The confidence is the geometric mean of both, that of the
-       other scale taken three times, and the mirrored source must not fit with more.
-    4. If no scale registers, the refusal of the first is returned; with `diagnose` it has notes on what may
-       be wrong with the clouds.
+    3. After a refusal a `thorough` search tries the other scales. Each is one more chance to be wrong: so a
+       motion found there is assessed at the first scale as well. The confidence is the geometric mean of
+       both, that of the other scale taken three times, and the mirrored source must not fit with more.
+    4. If no scale registers, the refusal of the first is returned, with notes on what may be wrong with the
+       clouds if the search was thorough.
 
     Where the confidence is so low that they cannot help, step 1 is left out, and with learned descriptors
     step 3, too. Viewpoints that are not stated are estimated at the first scale. The `prior` holds between
@@ -73,6 +73,8 @@ def answer_at_scales(
         found = max(found, again, key=lambda each: each.confidence)
     if found.registered:
         return mirror_tested(replace(found, seconds=clock.seconds), first, *described, seed)
+    if not thorough:
+        return replace(found, seconds=clock.seconds)
 
     def elsewhere() -> Registration | None:
         if first.descriptor.fingerprint and found.confidence < MIN_RETRIED_CONFIDENCE:
@@ -82,16 +84,11 @@ def answer_at_scales(
     def mirror_test() -> float:
         return mirror_confidence(first, *described, seed, clock)
 
-    if diagnose:  # the notes on a refusal need both
-        tries, device = (elsewhere, mirror_test), first.descriptor.device
-        other, in_mirror = parallel.each(lambda attempt: attempt(), tries, device)
-    else:
-        other = elsewhere()
-        in_mirror = mirror_test() if other else 0.0
-    notes: tuple[str, ...] = ()
+    tries, device = (elsewhere, mirror_test), first.descriptor.device
+    other, in_mirror = parallel.each(lambda attempt: attempt(), tries, device)
     if other and other.confidence >= in_mirror:
         found, notes = other, diagnostics.notes_if_registered(other, *described)
-    elif diagnose:
+    else:
         is_mirrored = in_mirror >= MIN_CONFIDENCE
         points = source.points, target.points
         notes = diagnostics.notes_if_refused(*described, *points, prior, is_mirrored)

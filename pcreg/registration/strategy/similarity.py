@@ -73,7 +73,7 @@ def register_similarity(
     *,
     seed: int,
     prior: Prior,
-    diagnose: bool,
+    thorough: bool,
 ) -> Registration:
     """Find the scale of the source, and register the enlarged source as any other.
 
@@ -83,7 +83,7 @@ def register_similarity(
     clock = Clock()
     around = target.extent / source.extent
     at = replace(next(scales_of(source.enlarged(around), target)), prior=prior)
-    options = {"seed": seed, "prior": prior, "diagnose": diagnose}
+    options = {"seed": seed, "prior": prior, "thorough": thorough}
     proposed = proposed_scales(source, target, at, around) or [ProposedScale(around, 0)]
     clock.lap("scale_search")
     answers: list[_Answer] = []
