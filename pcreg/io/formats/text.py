@@ -22,6 +22,7 @@ from pcreg.runtime.errors import InputError
 
 COMMENTS = ("#", "//", "%")
 MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
+MIN_NUMBERED = 30  # rows, from which a column 1, 2, 3, ... is taken for their numbers
 DECIMALS = re.compile(r"0\d+")  # no whole number
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
@@ -95,9 +96,13 @@ def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
             yield text.replace(",", ".") if decimal_comma else text
 
     try:
-        return np.loadtxt(lines() if decimal_comma else file, **reading)
+        rows = np.loadtxt(lines() if decimal_comma else file, **reading)
     except ValueError:  # such as for a comment, or an empty cell, which pandas writes for NaN
-        return np.loadtxt(filter(partial(_is_row, counted=counted), lines()), **reading, converters=_number)
+        rows = np.loadtxt(filter(partial(_is_row, counted=counted), lines()), **reading, converters=_number)
+    numbered = len(rows) >= MIN_NUMBERED and len(sample[0].split(separator)) > 3
+    if numbered and (np.diff(rows[:, 0]) == 1).all():
+        raise InputError(f"{path}: its first column numbers the rows; name the columns first: n,x,y,z")
+    return rows
 
 
 def _columns(file: BinaryIO, path: Path) -> list[int]:

@@ -48,6 +48,8 @@ def test_commas_of_both_kinds_and_too_few_rows_are_refused(tmp_path):
     assert "promises 3 points and 2 can be read" in refusal(tmp_path / "a.pts")
     (tmp_path / "a.csv").write_text("x,y,z\n1,50,-2,25,3,75\n1,05,2,25,3,75\n1,50,2,25,3,75\n")
     assert "write semicolons between" in refusal(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("".join(f"{n},5,6,{n % 3}\n" for n in range(1, 40)))
+    assert "first column numbers the rows" in refusal(tmp_path / "a.csv")
 
 
 HEADS = ["", "x y z i\n", "//X Y Z I\n", "# made by hand, x;y;z\n\n", "X,Y,Z,Intensity\n", '"x";"y";"z"\n']
