@@ -135,8 +135,8 @@ def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
         return f"{found}: they lie on a line; project degrees to metres, or name x, y, z behind other columns"
     suited = Sample.of(points, name).voxel()
     if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
-        return f"{found}, {MIN_POINTS} with neighbours are needed; take a scan with more points"
-    return f"{found}, {MIN_POINTS} with neighbours are needed; check its unit, or try a voxel of {suited:g} m"
+        more = "take a scan with more points, or sample a mesh's faces"
+        return f"{found}, {MIN_POINTS} with neighbours are needed; {more}"
 
 
 def _is_line(points: np.ndarray) -> bool:
