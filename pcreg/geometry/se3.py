@@ -108,6 +108,13 @@ def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:
     return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
 
 
+def turns(points: np.ndarray) -> np.ndarray:
+    """Quarter and half turns (9, 4, 4) of points (N, 3) about their principal axes through their mean."""
+    middle, axes = points.mean(0), np.linalg.svd(np.cov(points.T))[0].T
+    rotations = [rotation_about(axis, degrees) for axis in axes for degrees in (90, 180, 270)]
+    return np.stack([se3(R, middle - R @ middle) for R in rotations])
+
+
 def random_rotation(rng: np.random.Generator) -> np.ndarray:
     """Draw a rotation (3, 3), uniform over all rotations: a normalised Gaussian quaternion."""
     w, x, y, z = (q := rng.standard_normal(4)) / np.linalg.norm(q)

@@ -1,15 +1,15 @@
 """Registration at one voxel size: describe, match, estimate, refine, decide."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, every_nth, like, take, to_host
+from pcreg.arrays import Array, Index, every_nth, like, take, to_host
 from pcreg.features.base import Descriptor
 from pcreg.geometry.normals import MIN_PLANAR_FRACTION, planar_fraction
-from pcreg.geometry.se3 import mean_displacement, residuals
+from pcreg.geometry.se3 import mean_displacement, residuals, transform, turns
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
@@ -33,6 +33,7 @@ FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
 # Share of its probability that a full refinement must keep: 133 of 216 simulated pairs are right, without 130
 MIN_KEPT_PROBABILITY = 0.5
+MIN_KEPT_OVERLAP = 0.9  # share of its overlap that a turn of a symmetric cloud keeps
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
@@ -86,7 +87,9 @@ class SingleScaleRegistrar:
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
         pair = self._compared(source, target)
-        return self._with_verdict(pair, self._searched(pair, seed))
+        best, *others = self._searched(pair, seed)
+        turned = self._turned(pair, best) if best.probability >= MIN_LIKELY else []
+        return self._with_verdict(pair, [best, *turned, *others])
 
     def assess(
         self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
@@ -175,6 +178,29 @@ class SingleScaleRegistrar:
             found = self._distinct(found, pair.source)
         pair.clock.lap("refine")
         return found
+
+    def _turned(self, pair: _Pair, best: Hypothesis) -> list[Hypothesis]:
+        """The hypotheses that turns of a symmetric source make of the best one, with its matches.
+
+        Which of the turns the matches propose is chance: so only the surfaces tell them apart.
+        """
+        source, index, few = pair.source.surface, Index(pair.target.surface, few=True), BRIEFLY[0]
+
+        def near(T: np.ndarray) -> float:
+            """Fraction of the source near the target, as the middle of a scan is not quite that of a room."""
+            distance = FREE_SPACE_MARGIN_VOXELS * self.voxel
+            places = transform(T, every_nth(source, few))
+            return float((index.query(places, max_distance=distance)[0] < distance).sum()) / len(places)
+
+        least = MIN_KEPT_OVERLAP * near(best.T_target_source)
+        motions = [T for T in best.T_target_source @ turns(to_host(source)) if near(T) >= least]
+        matched = {"inliers": best.evidence.inliers, "inlier_thickness": best.evidence.inlier_thickness}
+        return [
+            each._replace(evidence=replace(each.evidence, **matched))
+            for each in (self._refined(pair, np.stack(motions), briefly=True) if motions else [])
+            if each.evidence.overlap >= MIN_KEPT_OVERLAP * best.evidence.overlap
+            and not self.is_same(pair.source, each.T_target_source, best.T_target_source)
+        ]
 
     def _proposed(self, pair: _Pair, seed: int) -> np.ndarray:
         """The motions (H, 4, 4) that the matches propose, H >= 1, the most promising first."""

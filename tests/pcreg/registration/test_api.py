@@ -136,6 +136,20 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)
 
 
+def test_an_empty_hall_that_half_a_turn_leaves_the_same_is_refused():
+    """Matches propose one of the turns by chance, and alone it would be sure."""
+    rng = np.random.default_rng(1)
+
+    def seen():
+        points, side = rng.uniform(size=(12_000, 3)), rng.integers(0, 6, 12_000)
+        points[np.arange(12_000), side % 3] = side // 3
+        return points * [9, 6, 3] + 0.005 * rng.standard_normal(points.shape)
+
+    found = register(seen(), seen() @ rotation_about((1, 2, 3), 50), voxel=0.3)
+    assert not found.registered
+    assert "two transforms fit about equally well" in found.reason
+
+
 AGAIN = """
 import sys
 import torch
