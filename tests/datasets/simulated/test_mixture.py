@@ -1,6 +1,7 @@
 """Kinds of scenes in one unit: each as it is described, and all of them beside one another."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
+from pcreg.datasets.simulated.indoor.recording import WIDE
 from pcreg.datasets.simulated.mixture import SHARES, kind_of, record, single_objects
 from pcreg.datasets.simulated.outdoor import recording
 from pcreg.datasets.simulated.recorded import ScenePairs
@@ -21,9 +23,10 @@ def few_clouds(monkeypatch):
     """Recordings of a few clouds each, which take a second."""
     monkeypatch.setattr(objects, "VIEWS", (3, 3))
     monkeypatch.setattr(terrestrial, "STATIONS", (2, 2))
+    monkeypatch.setattr(terrestrial, "ROWS", (96,))
     monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall"))
     monkeypatch.setattr(recording, "LIDARS", dict.fromkeys(recording.LIDARS, recording.LIDARS["VLP-16"]))
-    scans = partial(indoor.record_scans, scans=3)
+    scans = partial(indoor.record_scans, scans=3, camera=replace(WIDE, width=208, height=156))
     for name in ("record", "record_by_two", "record_scans"):
         monkeypatch.setattr(indoor, name, lambda *arguments, bend=0.0: scans(*arguments))
 

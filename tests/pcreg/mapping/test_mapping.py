@@ -22,7 +22,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked
 from tests.rooms import stored_room
 
-VOXEL = 0.1
+VOXEL = 0.2
 
 
 @pytest.fixture(scope="module")

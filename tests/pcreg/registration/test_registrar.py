@@ -148,30 +148,24 @@ def assert_same(one: Registration, other: Registration) -> None:
 def clouds(room) -> dict[str, np.ndarray]:
     """Two of one room, the first with rows that no sensor saw; a mirrored one; and one of another room."""
     other = stored_room(1).target
-    spoilt = np.concatenate([[[np.nan, 0, 0]], np.zeros((5, 3)), room.source[::2]])
-    return {"a": spoilt, "b": room.target[::2], "m": room.source[::2] * [-1, 1, 1], "o": other[::4]}
+    spoilt = np.concatenate([[[np.nan, 0, 0]], np.zeros((5, 3)), room.source[::4]])
+    return {"a": spoilt, "b": room.target[::4], "m": room.source[::4] * [-1, 1, 1], "o": other[::8]}
 
 
-PAIRS = [("a", "b"), ("m", "b"), ("o", "b")]
-
-
-@pytest.mark.parametrize("settings", [{"descriptor": "fpfh"}, {"voxel": 0.12}], ids=["scales", "one"])
+@pytest.mark.parametrize("settings", [{"descriptor": "fpfh"}, {"voxel": 0.2}], ids=["scales", "one"])
 def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path, settings):
     """Whatever was registered before: pairs that register, and those that other scales are tried for."""
     registrar = Registrar(**settings)
     prepared = {name: registrar.prepare(points) for name, points in clouds.items()}
     np.save(tmp_path / "b.npy", clouds["b"])
     verdicts = set()
-    for first, second in PAIRS:
-        alone = register(clouds[first], clouds[second], seed=3, **settings)
-        assert_same(registrar.register(prepared[first], prepared[second], seed=3), alone)
+    for name in "moa":
+        alone = register(clouds[name], clouds["b"], seed=3, **settings)
+        assert_same(registrar.register(prepared[name], prepared["b"], seed=3), alone)
         verdicts.add(alone.registered)
     assert verdicts == {True, False}
     np.testing.assert_array_equal(alone.transform(prepared["b"]), alone.transform(clouds["b"]))
-    assert_same(
-        registrar.register(prepared["a"], prepared["b"], seed=3),
-        registrar.register(clouds["a"], tmp_path / "b.npy", seed=3),
-    )
+    assert_same(registrar.register(clouds["a"], tmp_path / "b.npy", seed=3), alone)
 
 
 def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
