@@ -69,7 +69,7 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
 def test_searching_hardly_any_points_at_once(N, kind):
     pytest.importorskip("triton", reason="no triton for this platform")
     batch = PointBatch.from_clouds([np.ones((N, 3))]).to(DEVICE)
-    pyramid = search_at_once(batch, PyramidConfig(voxel=0.1, **kind))
+    pyramid = search_at_once(batch, PyramidConfig(voxel=0.1, n_levels=2, **kind))
     assert pyramid.stem.shape == (125, len(batch))
     assert pyramid.stem.sum() == len(batch)
     for triplets in (*pyramid.same, *pyramid.down):

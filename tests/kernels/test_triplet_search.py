@@ -37,7 +37,6 @@ def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, 
 @pytest.mark.parametrize(
     ("dtype", "offset", "kernel_size", "radius", "angles"),
     [
-        (torch.float32, 0.0, 3, 0.2, False),
         (torch.float32, -3.7, 3, 0.2, False),
         (torch.float64, 1e4, 3, 0.2, False),
         (torch.float32, 0.0, 5, 0.3, True),
@@ -77,7 +76,7 @@ def test_centres_beyond_the_points_and_clouds_that_only_they_have():
 @pytest.mark.parametrize(("stride", "kernel_size"), [(1, 1), (1, 5), (2, 3)])
 def test_voxels_are_seen_by_the_whole_cube(stride, kernel_size):
     """Two clouds whose voxels hold up to three points each."""
-    cells, lengths = torch.randint(-3, 4, (MANY * 80, 3)), torch.tensor([MANY * 30, MANY * 50])
+    cells, lengths = torch.randint(-2, 2, (MANY * 40, 3)), torch.tensor([MANY * 15, MANY * 25])
     centres = cells if stride == 1 else cells // stride
     points = cells.double()
     centres = points if stride == 1 else stride * centres.double()
