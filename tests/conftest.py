@@ -80,7 +80,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 LONG = (
     "tests/fuzz/",
     "tests/pcreg/cli/",
-    "tests/test_docs_commands.py",
+    "tests/test_docs",
     "tests/test_static.py",
     "tests/test_wheel.py",
 )
