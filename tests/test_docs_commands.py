@@ -76,7 +76,6 @@ import sys
 from pcreg.cli.main import main
 from pcreg.evaluation import runner
 from pcreg.runtime.workers import executor_of
-
 runner.executor_of = lambda *_: executor_of(0)
 for words in eval(sys.argv[1]):
     assert main(words) == 0, words

@@ -17,7 +17,7 @@ from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 
-VOXEL = 0.1
+VOXEL = 0.2
 
 
 def table(folder):
@@ -132,10 +132,10 @@ def test_a_list_without_pairs(tmp_path, text):
 
 
 def limited() -> None:
-    """For a child: no file may grow beyond 300 kB, which raises errors as a full disk does."""
+    """For a child: no file may grow beyond 60 kB, which raises errors as a full disk does."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")

@@ -53,7 +53,8 @@ def assert_same(here, there):
 def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
     clouds = room.source[::2], room.target[::2]
     found = []
-    for registrar in (Registrar(descriptor=descriptor), on_torch(descriptor=descriptor)):
+    settings = {"descriptor": descriptor, "voxel": 0.15}
+    for registrar in (Registrar(**settings), on_torch(**settings)):
         places = [np.zeros_like(points) if viewpoint == "each" else "auto" for points in clouds]
         prepared = [registrar.prepare(a, viewpoint=b) for a, b in zip(clouds, places, strict=True)]
         found.append(registrar.register(*prepared))
@@ -80,11 +81,11 @@ def test_files_and_maps_are_registered_alike(room, on_torch, tmp_path):
     for name, points in (("a", room.source[::2]), ("b", room.target[::2])):
         write_ply(tmp_path / f"{name}.ply", points)
     pair = str(tmp_path / "a.ply"), str(tmp_path / "b.ply")
-    there = on_torch(voxel=0.1)
+    there = on_torch(voxel=0.2)
     for _ in range(2):  # the second time from what is stored
         (record,) = batch.run(there, [pair], tmp_path / "out", workers=0)
         assert record["registered"]
-    here = Registrar(voxel=0.1)
+    here = Registrar(voxel=0.2)
     clouds = room.source[::2] / 3, room.target[::2]
     assert_same(*(each.register(*clouds, scale=True) for each in (here, there)))
     maps = [each.prepare(room.target, is_map=True) for each in (here, there)]

@@ -12,7 +12,7 @@ from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
 pytestmark = pytest.mark.usefixtures("in_process")
-FAST = ["--voxel", "0.1"]
+FAST = ["--voxel", "0.2"]
 
 
 @pytest.fixture
