@@ -2,7 +2,7 @@
 
 from pcreg.cli.register import main
 
-FAST = ["--voxel", "0.08"]
+FAST = ["--voxel", "0.15"]
 
 
 def refusal(capsys, *arguments) -> str:

@@ -24,7 +24,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["confidence"] >= 0.5
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
-    assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.08, 0)
+    assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.15, 0)
     steps = ["read", "scale", "describe", "match", "estimate", "refine", "verdict"]
     assert list(result["seconds"]) == steps
     page = (CHECKOUT / "docs" / "register.md").read_text()
