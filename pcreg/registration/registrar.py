@@ -221,7 +221,7 @@ class Registrar(Scales):
 
 
 def _of_each(option: Any) -> tuple[Any, Any]:
-    """The options of source and target, from one for both or a pair, but of numbers, as two are no place."""
+    """The options of source and target, from one for both or a pair; two numbers are no pair."""
     is_pair = isinstance(option, list | tuple) and len(option) == 2 and not isinstance(option[0], Real)
     return tuple(option) if is_pair else (option, option)
 
