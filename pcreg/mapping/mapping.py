@@ -1,7 +1,7 @@
 """Scans without poses into maps: describe, screen, register pair by pair, optimise, join.
 
 Each scan is described once, in a folder that worker processes share, and pairs are screened. The most
-promising pairs are registered in rounds, each at one voxel size, and the pose graph is solved after each.
+promising pairs are registered in rounds, as by `Registrar.register`, and the pose graph is solved after each.
 The size of rounds does not depend on the number of workers, so the map does not either. At last submaps
 decide what single pairs cannot. A run that was stopped continues.
 """
@@ -173,8 +173,10 @@ def run(
     with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files)
-        work = Work(registrar, found, folder / DESCRIPTIONS, seed, prior, thorough=False)
-        voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
+        usable = [file for file in found.values() if not file.error]
+        thorough = len(usable) <= FEW_SCANS  # further voxel sizes find more wrong than right pairs of many
+        work = Work(registrar, found, folder / DESCRIPTIONS, seed, prior, thorough)
+        voxel = common_voxel(registrar, usable)
         scans, errors = _described(executor, work, paths, voxel)
         if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):
             found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}

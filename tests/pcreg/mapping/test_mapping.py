@@ -14,6 +14,7 @@ from pcreg.io.cloud import write_ply
 from pcreg.mapping import growing_map, mapping
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
+from pcreg.registration.batch import Work
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import Prior
@@ -76,16 +77,19 @@ def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
 
 
 def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_path, monkeypatch):
+    """And their pairs are tried at one voxel size."""
     found, _, out = mapped
-    cut, calls = Consolidation.cut, []
+    cut, calls, thorough = Consolidation.cut, [], []
     for few in (0, 1):
         folder = shutil.copytree(out, tmp_path / str(few))
         monkeypatch.setattr(mapping, "FEW_SCANS", 5 + few)  # six scans can be used
         with monkeypatch.context() as patched:
             patched.setattr(Consolidation, "cut", lambda self, few=few: calls.append(few) or cut(self))
+            patched.setattr(mapping, "Work", lambda *given: thorough.append(given[-1]) or Work(*given))
             again = mapping.run(Registrar(voxel=VOXEL), paths_of(places[0]), folder, workers=0)
         assert again.number.tolist() == found.number.tolist()
     assert calls.count(0) > calls.count(1) > 0
+    assert thorough == [False, True]
 
 
 def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp_path, monkeypatch):
