@@ -135,8 +135,10 @@ def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
         return f"{found}: they lie on a line; project degrees to metres, or name x, y, z behind other columns"
     suited = Sample.of(points, name).voxel()
     if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
-        more = "take a scan with more points, or sample a mesh's faces"
-        return f"{found}, {MIN_POINTS} with neighbours are needed; {more}"
+        remedy = "take a scan with more points, or sample a mesh's faces"
+    else:
+        remedy = f"check its unit, or try a voxel of {suited:g} m"
+    return f"{found}, {MIN_POINTS} with neighbours are needed; {remedy}"
 
 
 def _is_line(points: np.ndarray) -> bool:
