@@ -1,10 +1,11 @@
 """Decisions by submaps: edges between parts of a map that are refuted, and maps that are joined.
 
 Where two places look alike, wrong edges confirm one another. So the parts of a map that sure edges hold
-together are verified against one another, of many scans after each round of pairs, too: a submap of the
-larger of two in the smaller one. Between two maps, hypotheses come from all pairs of their scans, registered
-or refused, and from scans of the smaller map that are searched in the other one. Under the likeliest, the
-scan of the smaller map that would overlap most with the other one is verified there with scans around it.
+together are verified against one another, a submap of the larger of two in the smaller one; among many scans
+this is done after each round of pairs, too. Between two maps, hypotheses come from all pairs of their scans,
+registered or refused, and from scans of the smaller map that are searched in the other one. Under the
+likeliest, the scan of the smaller map that would overlap most with the other one is verified there with scans
+around it.
 """
 
 from collections import defaultdict

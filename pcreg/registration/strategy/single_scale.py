@@ -33,7 +33,7 @@ FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
 # Share of its probability that a full refinement must keep: 133 of 216 simulated pairs are right, without 130
 MIN_KEPT_PROBABILITY = 0.5
-MIN_KEPT_OVERLAP = 0.9  # share of its overlap that a turn of a symmetric cloud keeps
+MIN_KEPT_OVERLAP = 0.9  # share of the overlap that a turn of a symmetric source keeps
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
@@ -180,14 +180,15 @@ class SingleScaleRegistrar:
         return found
 
     def _turned(self, pair: _Pair, best: Hypothesis) -> list[Hypothesis]:
-        """The hypotheses that turns of a symmetric source make of the best one, with its matches.
+        """Hypotheses that differ from the best one by a quarter or half turn of a symmetric source.
 
-        Which of the turns the matches propose is chance: so only the surfaces tell them apart.
+        Matches propose one of the turns by chance. So all get the matches of the best one, and only the
+        surfaces tell them apart.
         """
         source, index, few = pair.source.surface, Index(pair.target.surface, few=True), BRIEFLY[0]
 
         def near(T: np.ndarray) -> float:
-            """Fraction of the source near the target, as the middle of a scan is not quite that of a room."""
+            """Fraction of the source that a rough motion puts near the target."""
             distance = FREE_SPACE_MARGIN_VOXELS * self.voxel
             places = transform(T, every_nth(source, few))
             return float((index.query(places, max_distance=distance)[0] < distance).sum()) / len(places)
