@@ -89,25 +89,33 @@ class _PointConv(torch.autograd.Function):
 
 def _mvmr(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    if not runs_by_tiles(triplets, features.dtype):
-        wide = torch.promote_types(features.dtype, torch.float32)
-        out = plain_mvmr(features.to(wide), weight.to(wide), triplets)
-        return epilogue.apply(out).to(features.dtype)
-    # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
-    from pcreg.kernels.triton import output_stationary
+    if runs_by_tiles(triplets, features.dtype):
+        # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+        from pcreg.kernels.triton import output_stationary
 
-    split = not torch.are_deterministic_algorithms_enabled()
-    return output_stationary.mvmr(features, weight, triplets, split, epilogue)
+        split = not torch.are_deterministic_algorithms_enabled()
+        return output_stationary.mvmr(features, weight, triplets, split, epilogue)
+    wide = torch.promote_types(features.dtype, torch.float32)
+    weight = weight.to(wide)
+    out = weight.new_zeros(triplets.n_out, weight.shape[3])
+    for k, (i, sums) in enumerate(_bucket_sums(features.to(wide), triplets)):
+        out.index_add_(0, i, _multiply(sums, weight[k]))
+    return epilogue.apply(out).to(features.dtype)
 
 
 def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M) of `dtype`, the sums of x[j] g[i]^T."""
-    if not runs_by_tiles(triplets, features.dtype):
-        wide = torch.promote_types(features.dtype, torch.float32)
-        return plain_vvor(features.to(wide), grad_out.to(wide), triplets).to(dtype)
-    from pcreg.kernels.triton import weight_gradient
+    if runs_by_tiles(triplets, features.dtype):
+        from pcreg.kernels.triton import weight_gradient
 
-    return weight_gradient.vvor(features, grad_out, triplets, dtype)
+        return weight_gradient.vvor(features, grad_out, triplets, dtype)
+    wide = torch.promote_types(features.dtype, torch.float32)
+    grad_out = grad_out.to(wide)
+    grads = [
+        torch.bmm(sums[None].mT, grad_out.index_select(0, i)[None])
+        for i, sums in _bucket_sums(features.to(wide), triplets)
+    ]
+    return torch.stack(grads).to(dtype)
 
 
 def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
@@ -126,23 +134,6 @@ def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
     if not features.device == weight.device == triplets.i.device:
         devices = f"{features.device}, {weight.device} and {triplets.i.device}"
         raise ValueError(f"features, weight and triplets are on {devices}; move them to one with .to()")
-
-
-def plain_mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
-    """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    out = features.new_zeros(triplets.n_out, weight.shape[3])
-    for k, (i, sums) in enumerate(_bucket_sums(features, triplets)):
-        out.index_add_(0, i, _multiply(sums, weight[k]))
-    return out
-
-
-def plain_vvor(features: Tensor, grad_out: Tensor, triplets: Triplets) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M), the sums of x[j] g[i]^T."""
-    grads = [
-        torch.bmm(sums[None].mT, grad_out.index_select(0, i)[None])
-        for i, sums in _bucket_sums(features, triplets)
-    ]
-    return torch.stack(grads)
 
 
 def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
