@@ -34,7 +34,7 @@ def neighbours(
     kernel_size: int,
     radius: float,
     normals: Normals | None,
-    cube: bool = False,
+    cube: bool,
 ) -> tuple[Rows, Rows, Rows]:
     """i, j and k (T,) of the triplets, in no particular order."""
     if centres is points:
@@ -108,18 +108,13 @@ def _cells_from_both_ends(
 
 def _cells(pairs: Pairs, size: float, kernel_size: int, radius: float, normals: Normals | None) -> Rows:
     """k (T,) of j as i sees it."""
-    if normals is None:
-        return _cells_along_axes(pairs.offset, size, kernel_size)
+    if normals is None:  # along the axes
+        half = half_width(kernel_size)
+        x, y, z = np.rint(pairs.offset / size).clip(-half, half) + half
+        cells: Rows = ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact
+        return cells
     own, other = (some.T.take(rows, 1) for some, rows in zip(normals, (pairs.i, pairs.j), strict=True))
     return ppf_cells(pairs.offset, own, other, radius, kernel_size)
-
-
-def _cells_along_axes(offset: np.ndarray, size: float, kernel_size: int) -> Rows:
-    """k (T,) of offsets (3, T) along the axes."""
-    half = half_width(kernel_size)
-    x, y, z = np.rint(offset / size).clip(-half, half) + half
-    cells: Rows = ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact
-    return cells
 
 
 def _middle(kernel_size: int, normals: np.ndarray | None) -> int:
