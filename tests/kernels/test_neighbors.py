@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 
@@ -29,15 +28,6 @@ def test_equals_brute_force_on_batches(dtype, offset, radius):
     assert found(queries, points, query_lengths, lengths, radius) == expected
 
 
-def test_far_outliers_do_not_break_the_cells():
-    points, lengths = random_batch([50], dtype=torch.float64)
-    points[0] = torch.tensor([1e9, -1e9, 1e9], dtype=torch.float64)
-    points[1] = points[0] + 0.05
-    expected = reference.radius_search(points, points, lengths, lengths, 0.1)
-    assert (0, 1) in expected
-    assert found(points, points, lengths, lengths, 0.1) == expected
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("offset", [0.0, 0.7, 1e3])
 def test_the_dtype_of_the_points_decides_at_the_boundary(dtype, offset):
@@ -56,14 +46,3 @@ def test_radius_must_be_positive(radius):
     points, lengths = random_batch([3])
     with pytest.raises(ValueError, match="radius must be positive"):
         radius_search(points, points, lengths, lengths, radius)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_pairs_of_a_wider_search_hold_those_of_a_narrower_one(dtype):
-    points, lengths = (each.numpy() for each in random_batch([1, 63, 0, 200], dtype=dtype))
-    narrow, wide = pairs_within(points, lengths, 0.2), pairs_within(points, lengths, 0.5)
-    again = wide.within(0.2)
-    assert 0 < len(again.i) < len(wide.i)
-    columns = [np.stack([*pairs.offset, pairs.i, pairs.j]) for pairs in (narrow, again)]
-    narrow, again = (each[:, np.lexsort(each)] for each in columns)
-    assert np.array_equal(narrow, again)

@@ -68,14 +68,3 @@ def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch
     wanted = normals_of_batch(points, lengths, origins, 0.6)
     monkeypatch.setattr("pcreg.kernels.cpu.neighbors.ROWS_AT_ONCE", 7)
     assert torch.equal(normals_of_batch(points, lengths, origins, 0.6), wanted)
-
-
-def test_a_plane_has_its_normal_and_a_line_none():
-    grid = torch.cartesian_prod(torch.arange(6.0), torch.arange(6.0), torch.tensor([0.0])) * 0.1
-    line = torch.arange(20.0)[:, None] * torch.tensor([[0.1, 0.05, 0.02]])
-    origins = torch.tensor([[0.0, 0.0, -3.0], [0.0, 0.0, 0.0]])
-    lengths = torch.tensor([36, 20])
-    seen_from = origins.repeat_interleave(lengths, 0)
-    normals = normals_of_batch(torch.cat([grid, line]), lengths, seen_from, 0.25)
-    assert torch.allclose(normals[:36], torch.tensor([0.0, 0.0, -1.0]).expand(36, 3), atol=1e-6)
-    assert not normals[36:].any()
