@@ -79,7 +79,7 @@ def mean_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
 def rms_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
     """Metres, root mean square, between where two motions (4, 4) put points (N, 3), N > 0."""
     apart = transform(T - other, points)
-    return float(np.sqrt((apart**2).sum(1).mean()))
+    return float(np.sqrt(dot(apart, apart).mean()))
 
 
 def box(points: Array) -> np.ndarray:

@@ -66,21 +66,25 @@ def solve(
 ) -> PoseGraph:
     """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan.
 
-    What is connected is solved by itself, so that no map depends on others. `solved` keeps its poses for
-    later calls, (m, 4, 4) by the edges and the triangles that each closes.
+    What is connected is solved by itself, so that no map depends on others. `solved` keeps for later calls
+    the triangles that its edges close, and its poses (m, 4, 4) and rejections by both.
     """
     n, solved = len(probes), {} if solved is None else solved
-    triangles = _closed_triangles(edges, probes, MAX_CLOSURE_VOXELS * voxel)
     poses, rejections = np.tile(np.eye(4), (n, 1, 1)), {}
-    todo = _connected(n, edges)
+    todo, triangles = _connected(n, edges), Counter[Edge]()
+    for key in map(tuple, todo):
+        if key not in solved:
+            solved[key] = _closed_triangles(key, probes, MAX_CLOSURE_VOXELS * voxel)
+        triangles.update(solved[key])
     while todo:
         used = todo.pop()
         rows = np.unique([(edge.source, edge.target) for edge in used])
         closed = np.array([triangles[edge] for edge in used])
         if (key := (tuple(used), closed.tobytes())) not in solved:
-            solved[key] = _solved(rows, used, closed, voxel)
-        poses[rows] = solved[key]
-        if contradicting := _contradicting(used, triangles, poses, probes, voxel):
+            poses[rows] = _solved(rows, used, closed, voxel)
+            solved[key] = poses[rows], _contradicting(used, triangles, poses, probes, voxel)
+        poses[rows], contradicting = solved[key]
+        if contradicting:
             rejections |= contradicting
             poses[rows] = np.eye(4)
             todo += _connected(n, [edge for edge in used if edge not in contradicting])

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from pcreg.arrays import every_nth, to_host
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.se3 import box, inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.mapping.graph import MAX_RESIDUAL_VOXELS
 from pcreg.registration.batch import Work
@@ -54,17 +54,13 @@ class Scan:
 
 def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> csr_array:
     """Estimated overlap of each two scans of one component, as a fraction of the smaller: (n, n)."""
-    edge = CELL_VOXELS * voxel
-    cells = [
-        np.floor(transform(pose, scan.thinned) / edge).astype(np.int64)
-        for scan, pose in zip(scans, poses, strict=True)
-    ]
-    lowest = np.min([cell.min(0) for cell in cells], axis=0)
-    shape = np.max([cell.max(0) for cell in cells], axis=0) - lowest + 1
-    cells = [
-        np.unique(np.ravel_multi_index((own, *(cell - lowest).T), (len(scans), *shape)))
-        for cell, own in zip(cells, component, strict=True)
-    ]
+    placed = [transform(pose, scan.thinned) for scan, pose in zip(scans, poses, strict=True)]
+    cells = np.floor(np.concatenate(placed) / (CELL_VOXELS * voxel)).astype(np.int64)
+    lowest, highest = box(cells)
+    points = [len(each) for each in placed]
+    inside = np.repeat(component, points), *(cells - lowest).T
+    keys = np.ravel_multi_index(inside, (len(scans), *(highest - lowest + 1)))
+    cells = [np.unique(own) for own in np.split(keys, np.cumsum(points)[:-1])]
     owner = np.repeat(np.arange(len(scans)), [len(cell) for cell in cells])
     _, column = np.unique(np.concatenate(cells), return_inverse=True)
     seen = coo_array((np.ones(len(owner)), (owner, column))).tocsr()

@@ -77,7 +77,8 @@ def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
         by_itself = solve(alone, probes(10), VOXEL)
         np.testing.assert_array_equal(found.poses[rows], by_itself.poses)
         assert [*map(found.rejections.get, own)] == [*map(by_itself.rejections.get, alone)]
-    monkeypatch.setattr(graph, "_solved", None)
+    for name in ("_solved", "_closed_triangles", "_contradicting"):
+        monkeypatch.setattr(graph, name, None)
     np.testing.assert_array_equal(solve([*moved, *edges], probes(10) * 2, VOXEL, solved).poses, found.poses)
 
 
