@@ -179,7 +179,9 @@ def run(
         voxel = common_voxel(registrar, usable)
         scans, errors = _described(executor, work, paths, voxel)
         if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):
-            found |= {path: replace(found[path], viewpoint="sensor", stated=np.zeros(3)) for path in behind}
+            corrected = {"viewpoint": "sensor", "stated": np.zeros(3)}
+            for path in behind:  # further scans may change the decision: no record stands for both
+                found[path] = replace(found[path], **corrected, state=(*found[path].state, 1))
             scans |= _described(executor, work, behind, voxel)[0]
         used = {path: scans[path] for path in paths if path in scans}
         if len(used) < 2:

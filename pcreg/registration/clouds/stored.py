@@ -31,7 +31,7 @@ class CloudFile:
     units: str
     columns: int | None
     viewpoint: ViewpointOption
-    state: tuple[int, int] = (0, 0)  # as by `state_of`, when it was read without an error
+    state: tuple[int, ...] = (0, 0)  # as by `state_of`, when it was read without an error
     frame: LocalFrame | None = None
     stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
     voxel: float | None = None  # metres, that suits it; None: not computed

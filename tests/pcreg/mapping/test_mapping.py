@@ -157,6 +157,7 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
     with pytest.raises(ZeroDivisionError):
         mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
     (work,) = described
+    assert [len(work.stamp((path,))) for path in paths] == [3, 2]  # no record is that of the estimate
     stated = [work.cloud(path).at(work.registrar.at(VOXEL).descriptor) for path in paths]
     assert [cloud.viewpoint_known for cloud in stated] == [True, False]
 
