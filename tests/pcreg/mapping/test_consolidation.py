@@ -151,10 +151,10 @@ def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monke
 
 
 def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, poses, monkeypatch):
-    """A refused pair has the right motion, an accepted one with more confidence a wrong one."""
+    """A refused pair and a doubtful one have the right motion, one with more confidence a wrong one."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses))
     wrong = edge(5, 2, inverse(poses[2]) @ TURNED @ poses[5], confidence=0.9)
-    add(growing, wrong)
+    add(growing, wrong, measured(poses, 4, 2, confidence=0.75))
     growing.answers[4, 3] = refused(inverse(poses[3]) @ poses[4])
     agree(growing, 5)
     growing.solve()

@@ -54,32 +54,23 @@ def test_an_edge_that_contradicts_the_others_pulls_little():
     np.testing.assert_allclose(found[1], se3(np.eye(3), [0.005, 0, 0]), atol=0.001)
 
 
-def test_scans_that_nothing_joins_are_components_of_their_own():
-    poses = random_poses(7)
-    edges = [
-        *(measured(poses, a, b) for a, b in ((1, 0), (2, 1), (2, 0))),
-        *(measured(poses, a, b) for a, b in ((5, 4), (6, 5), (6, 4))),
-    ]
-    found = solve(edges, probes(7), VOXEL)
-    assert found.component.tolist() == [0, 0, 0, 1, 2, 2, 2]
-    assert not found.rejections
-    np.testing.assert_array_equal(found.poses[[0, 3, 4]], np.tile(np.eye(4), (3, 1, 1)))
-
-
 def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
+    """Two maps, and a scan that nothing joins."""
     one, other = random_poses(10), random_poses(10, seed=1)
     edges = [*ring(one), wrong(7, 0), wrong(5, 1)]
     beside = [*ring(other), wrong(9, 4)]
     moved = [edge(e.source + 10, e.target + 10, e.T_target_source) for e in beside]
-    solved = {}
-    found = solve([*moved, *edges], probes(10) * 2, VOXEL, solved)
+    some, solved = probes(10) * 2 + probes(1), {}
+    found = solve([*moved, *edges], some, VOXEL, solved)
+    assert found.component.tolist() == [0] * 10 + [1] * 10 + [2]
+    np.testing.assert_array_equal(found.poses[::10], np.tile(np.eye(4), (3, 1, 1)))
     for rows, own, alone in ((slice(10), edges, edges), (slice(10, 20), moved, beside)):
         by_itself = solve(alone, probes(10), VOXEL)
         np.testing.assert_array_equal(found.poses[rows], by_itself.poses)
         assert [*map(found.rejections.get, own)] == [*map(by_itself.rejections.get, alone)]
     for name in ("_solved", "_closed_triangles", "_contradicting"):
         monkeypatch.setattr(graph, name, None)
-    np.testing.assert_array_equal(solve([*moved, *edges], probes(10) * 2, VOXEL, solved).poses, found.poses)
+    np.testing.assert_array_equal(solve([*moved, *edges], some, VOXEL, solved).poses, found.poses)
 
 
 def test_an_edge_that_slides_is_overruled_in_that_direction_alone():

@@ -172,11 +172,12 @@ def test_arrays_are_mapped_as_files_are(tmp_path):
     assert found.errors[2].startswith("cloud 2: ")
     assert translation_error(found.T_map_scan[1], np.eye(4)) < 0.02
     np.testing.assert_array_equal(found.transform(0, points), points)
-    np.testing.assert_allclose(replace(found, units="mm").transform(0, 1000 * points), points)
     (tmp_path / "scans").mkdir()
     (tmp_path / "scans" / "cloud_0.npy").write_bytes(b"half")
     settings = {"voxel": np.float32(VOXEL), "seed": np.int64(1), "folder": tmp_path, "viewpoint": (0, 0, 0)}
-    assert pcreg.register_all(clouds, **settings).number.tolist() == [1, 1, 0]
+    found = pcreg.register_all([1000 * cloud for cloud in clouds], units="mm", **settings)
+    assert found.number.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(found.transform(0, 1000 * points), points)
     with locked(tmp_path, ""), pytest.raises(InputError, match="another run is writing there"):
         pcreg.register_all(clouds, **settings)
     with pytest.raises(InputError, match="is one cloud; pass a list"):

@@ -43,6 +43,7 @@ def test_scans_are_around_one_another_that_up_to_two_edges_join():
 def test_a_place_is_the_mean_of_motions_by_their_confidence():
     scans, poses = [scan(corner(1000, seed)) for seed in range(2)], np.tile(np.eye(4), (2, 1, 1))
     placement = Placement(scans, poses, np.arange(2), [], VOXEL)
-    motions = [edge(1, 0, se3(np.eye(3), [metres, 0, 0]), sure) for metres, sure in ((0.0, 0.9), (0.04, 0.3))]
-    (place,) = placement.places(motions)
+    likely = (0.0, 0.9), (0.04, 0.3), (6.1 * VOXEL, 0.2), (5.9 * VOXEL, 1e-9)
+    place, other = placement.places([edge(1, 0, se3(np.eye(3), [x, 0, 0]), sure) for x, sure in likely])
+    assert (len(place), len(other)) == (3, 1)
     np.testing.assert_allclose(placement._mean(place), se3(np.eye(3), [0.01, 0, 0]), atol=1e-9)

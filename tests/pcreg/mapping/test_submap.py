@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from pcreg.features.fpfh import FPFH
@@ -25,9 +27,11 @@ def test_two_halves_make_the_whole_and_keep_their_viewpoints():
     poses = np.array([np.eye(4), se3(random_rotation(rng), rng.uniform(-3, 3, 3))])
     own = [transform(inverse(T), half) for T, half in zip(poses, halves, strict=True)]
     described = [describe(points, FPFH(VOXEL)) for points in own]
+    described[1] = replace(described[1], viewpoint_known=True)  # as of one scan of a map that was corrected
     submap = Submap.of([0, 1], poses)
     np.testing.assert_allclose(submap.poses, poses, atol=1e-12)
     whole = fused(described, submap.poses, VOXEL)
+    assert not whole.viewpoint_known
     assert len(whole.surface) < sum(len(half.surface) for half in described)
     cells = {tuple(cell) for cell in np.floor(points / VOXEL).astype(int)}
     assert len(whole.points) > 0.7 * len(cells)
