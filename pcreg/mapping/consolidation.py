@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from pcreg.mapping.graph import Edge, Motion, components, solve
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.placement import Placement
 from pcreg.mapping.proposal import map_pairs, matrix
-from pcreg.mapping.submap import Question, answered
+from pcreg.mapping.submap import Question, answered, name_on_record
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
-from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 from pcreg.runtime.workers import map_unordered
 
@@ -31,7 +32,7 @@ MIN_CHANCE = 0.01  # confidence of a hypothesis about such a place
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 OUTWEIGHED = "contradicts likelier pairs between the same parts of a map"
 SEVERED = "joins two parts of a map, and the scans around it refute that"
-Joint = tuple[Motion, Registration]  # a motion between two maps, and the verdict on it by submaps
+Joint = tuple[Motion, dict[str, Any]]  # a motion between two maps, and the verdict on it by submaps
 
 
 class Consolidation:
@@ -39,7 +40,6 @@ class Consolidation:
 
     def __init__(self, growing: GrowingMap) -> None:
         self.growing = growing
-        self.answers: dict[tuple[object, ...], Any] = {}  # by the keys of the questions
         self.joints: dict[frozenset[Edge], Question | None] = {}  # between parts, by all edges of both
         self.refused: list[Joint] = []  # the likeliest between maps that are not joined
 
@@ -66,13 +66,13 @@ class Consolidation:
         part_confidence, held_confidence = map(growing.needed, (MIN_PART_CONFIDENCE, MIN_HELD_CONFIDENCE))
         while True:
             refuted, places = self._between_parts(edges, held)
-            sure = [place for place, answer in places if answer.confidence >= part_confidence]
+            sure = [place for place, answer in places if answer["confidence"] >= part_confidence]
             if not sure:
                 break
             held += chain.from_iterable(sure)
         for place, answer in places:
-            if (place[0].confidence + answer.confidence) / 2 < held_confidence:
-                refuted |= {growing.pair_of(edge): f"{SEVERED}: {answer.reason}" for edge in place}
+            if (place[0].confidence + answer["confidence"]) / 2 < held_confidence:
+                refuted |= {growing.pair_of(edge): f"{SEVERED}: {answer['reason']}" for edge in place}
         changed = refuted.keys() != growing.refuted.keys()
         growing.refuted = refuted
         growing.solve()
@@ -80,7 +80,7 @@ class Consolidation:
 
     def _between_parts(
         self, edges: Sequence[Edge], held: Sequence[Edge]
-    ) -> tuple[dict[tuple[int, int], str], list[tuple[list[Edge], Registration]]]:
+    ) -> tuple[dict[tuple[int, int], str], list[tuple[list[Edge], dict[str, Any]]]]:
         """Edges between parts, which those `held` hold together.
 
         Returns:
@@ -123,7 +123,7 @@ class Consolidation:
         joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
         questions = [question for place in likely if (question := placement.joint(place))]
         for question, answer in self._ask(questions, "join"):
-            motion = Motion(*question.ends, answer.T_target_source, answer.confidence)
+            motion = Motion(*question.ends, np.array(answer["T_target_source"]), answer["confidence"])
             joints[placement.ends(motion)].append((motion, answer))
         edges = placement.between_maps(list(growing.edges.values()))
         joined, self.refused = False, []
@@ -147,18 +147,18 @@ class Consolidation:
         inliers = matrix(len(placement.component), self.growing.inliers)
         questions = [each for pair in pairs for each in placement.searches(*pair, inliers)]
         return [
-            Motion(*question.ends, T, confidence)
+            Motion(*question.ends, np.array(T), confidence)
             for question, hypotheses in self._ask(questions, "search")
             for T, confidence in hypotheses
         ]
 
     def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
-        """The questions with their answers, and a bar if there are words; none is computed twice."""
-        growing, voxel = self.growing, self.growing.voxel
-        keyed = [(each.key(voxel), each) for each in questions]
-        new = list({key: each for key, each in keyed if key not in self.answers}.values())
-        found = map_unordered(growing.executor, answered, (growing.work, growing.paths, voxel), new)
-        if words:
-            found = progress(found, words, len(new))
-        self.answers |= {question.key(voxel): answer for question, answer in found}
-        return [(question, self.answers[key]) for key, question in keyed]
+        """The questions with the answers on record, new ones computed, under a bar if there are words."""
+        growing, kept = self.growing, self.growing.records.by_pair
+        given = growing.work, growing.paths, growing.voxel
+        named = [(name_on_record(*given, each), each) for each in questions]
+        new = list({name: each for name, each in named if name not in kept}.values())
+        found = map_unordered(growing.executor, answered, given, new)
+        for question, answer in progress(found, words, len(new)) if words else found:
+            growing.records.add({"pair": name_on_record(*given, question), "answer": answer})
+        return [(question, kept[name]["answer"]) for name, question in named]

@@ -29,7 +29,6 @@ from pcreg.registration.clouds.local_frame import between_given, between_local
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import KeypointFile, screen
-from pcreg.registration.result import Registration
 from pcreg.runtime.errors import in_short
 from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import progress
@@ -224,21 +223,20 @@ class GrowingMap:
             if "T_target_source" in record
         ]
 
-    def replace_record(self, motion: Motion, answer: Registration, *, registered: bool) -> None:
+    def replace_record(self, motion: Motion, answer: dict[str, Any], *, registered: bool) -> None:
         """Replace the record of a pair by the answer about the submaps around its scans."""
-        source, target = motion.source, motion.target
+        source, target, T = motion.source, motion.target, motion.T_target_source
         for kept in (self.answers, self.edges, self.refuted, self.contradicted):
             kept.pop((source, target), None)
             kept.pop((target, source), None)
         if registered:
-            T, confidence = motion.T_target_source, answer.confidence
-            self.edges[source, target] = Edge(source, target, T, confidence, answer.covariance, verified=True)
-        frames = self.scans[source].frame, self.scans[target].frame
+            covariance = np.array(answer["covariance"])
+            self.edges[source, target] = Edge(source, target, T, motion.confidence, covariance, verified=True)
         self.answers[source, target] = {
             "registered": registered,
-            "confidence": answer.confidence,
-            "reason": f"with the scans around both: {answer.reason}",
-            "T_target_source": between_given(motion.T_target_source, *frames).tolist(),
+            "confidence": answer["confidence"],
+            "reason": f"with the scans around both: {answer['reason']}",
+            "T_target_source": between_given(T, self.scans[source].frame, self.scans[target].frame).tolist(),
         }
 
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:

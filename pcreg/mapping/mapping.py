@@ -167,7 +167,7 @@ def run(
     if sequence:
         small_gicp()  # refused before anything is read
     settings = settings_of(registrar, units, option, columns, prior, seed)
-    settings["code"] = code_fingerprint(*REGISTERING, "mapping/odometry.py")
+    settings["code"] = code_fingerprint(*REGISTERING, "mapping/odometry.py", "mapping/submap.py")
     settings["sequence"] = sequence and f"by small_gicp {version('small_gicp')}"
     records = Records(folder / PAIRS, settings, OTHER_RUN)
     with executor_of(workers, registrar.device) as executor:

@@ -4,8 +4,10 @@ A wrong motion may bring two scans together without a contradiction. It seldom d
 space, the sides of surfaces and the matches of several scans then count.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -14,18 +16,15 @@ from pcreg.arrays import every_nth, to_host
 from pcreg.geometry.se3 import box, inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.mapping.graph import MAX_RESIDUAL_VOXELS
-from pcreg.registration.batch import Work
+from pcreg.registration.batch import Work, name_of
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.screening import Keypoints
-from pcreg.registration.result import Registration
 from pcreg.runtime import cached_property, parallel
 
 MAX_PROBES = 200
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
 THINNED_VOXELS = 2.0  # edge of the cells of which one point stands for a scan there
-# Of a verification; of a search motions (4, 4) with their probabilities, likeliest first
-Answer = Registration | list[tuple[np.ndarray, float]]
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,7 @@ def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, vo
     sizes, (rows, columns) = shared.diagonal(), shared.coords
     other = rows != columns
     share = shared.data / np.minimum(sizes[rows], sizes[columns])
-    found = csr_array((share[other], (rows[other], columns[other])), shape=shared.shape)
-    found.sort_indices()
-    return found
+    return csr_array((share[other], (rows[other], columns[other])), shape=shared.shape)
 
 
 def most_overlapping(shared: csr_array, scan: int, count: int, least: float) -> list[int]:
@@ -107,17 +104,10 @@ class Question:
         """The scans in whose frames the motion is."""
         return self.source.rows[0], self.target.rows[0]
 
-    def key(self, voxel: float) -> tuple[object, ...]:
-        """The scans, and the motion to the centimetre, or to a `voxel` in metres if that is less."""
-        if (T := self.T_target_source) is None:
-            return self.source.rows, self.target.rows
-        rounded = (T * [1, 1, 1, max(1.0, 0.01 / voxel)]).round(2)
-        return self.source.rows, self.target.rows, *rounded.ravel()
-
 
 @parallel.one_for_blas()
-def answered(work: Work, paths: Sequence[str], voxel: float, question: Question) -> Answer:
-    """The answer about scans at `paths`, described at `voxel` metres, between the frames of the submaps."""
+def answered(work: Work, paths: Sequence[str], voxel: float, question: Question) -> Any:
+    """The verdict on scans at `paths`, described at `voxel` metres, or motions with their probabilities."""
     scale = work.registrar.at(voxel)
     descriptor, corners, whole = scale.descriptor, [], []
     for submap in (question.source, question.target):
@@ -128,7 +118,17 @@ def answered(work: Work, paths: Sequence[str], voxel: float, question: Question)
     scale = replace(scale, prior=work.prior.between(*corners))
     if question.T_target_source is None:
         return [(each.T_target_source, each.probability) for each in scale.hypotheses(*whole, seed=work.seed)]
-    return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * voxel)
+    verdict = scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * voxel)
+    return {key: getattr(verdict, key) for key in ("confidence", "reason", "T_target_source", "covariance")}
+
+
+def name_on_record(work: Work, paths: Sequence[str], voxel: float, question: Question) -> str:
+    """The name of a question by all that its answer depends on, beside the settings of the run."""
+    scans = [paths[row] for row in (*question.source.rows, *question.target.rows)]
+    motions = question.source.poses, question.target.poses, question.T_target_source
+    exact = [np.array(T).tolist() for T in motions]  # None stays None
+    depends = name_of(scans), work.stamp(scans), exact, voxel, MAX_RESIDUAL_VOXELS
+    return f"submaps: {hashlib.sha256(repr(depends).encode('utf-8', 'surrogateescape')).hexdigest()[:24]}"
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:

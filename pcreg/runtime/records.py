@@ -35,8 +35,8 @@ def code_fingerprint(*places: str) -> str:
 
 
 def _dumped(values: dict[str, Any]) -> str:
-    """One line of JSON; NumPy's numbers become Python's."""
-    return json.dumps(values, allow_nan=False, default=lambda number: number.item())
+    """One line of JSON; NumPy's numbers and arrays become Python's."""
+    return json.dumps(values, allow_nan=False, default=lambda value: value.tolist())
 
 
 class Records:

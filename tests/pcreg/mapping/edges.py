@@ -1,9 +1,13 @@
 """Pose graphs with a given answer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3
 from pcreg.mapping.graph import Edge
+from pcreg.mapping.growing_map import GrowingMap
+from pcreg.runtime.records import Records
 
 VOXEL = 0.05
 COVARIANCE = np.eye(6) / 1000
@@ -45,3 +49,8 @@ def wrong(source: int, target: int, confidence: float = 0.95) -> Edge:
 def probes(n: int) -> list[np.ndarray]:
     rng = np.random.default_rng(9)
     return [rng.uniform(-1, 1, (50, 3)) for _ in range(n)]
+
+
+def growing_map(folder, scans):
+    """A map of scans without files, whose records are kept in the folder."""
+    return GrowingMap(SimpleNamespace(stamp=len), scans, VOXEL, Records(folder / "pairs.jsonl", {}), None)

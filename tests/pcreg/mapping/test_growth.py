@@ -1,16 +1,14 @@
 """The work of stages of mapping for two numbers of scans, in calls: seconds depend on the machine."""
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import se3
 from pcreg.mapping import consolidation, graph
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
-from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, measured, probes, random_poses
+from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, growing_map, measured, probes, random_poses
 from tests.pcreg.mapping.test_overlap import scan
 
 FEW, MANY = 30, 180
@@ -32,7 +30,7 @@ def calls(function) -> int:
     return count
 
 
-def pose_graph(n):
+def pose_graph(n, _folder):
     """A ring, half of whose scans have another one hanging on them that nothing confirms."""
     poses = random_poses(n)
     ring = 2 * n // 3
@@ -43,11 +41,11 @@ def pose_graph(n):
     return lambda: graph.solve(edges, some, VOXEL)
 
 
-def maps(n):
+def maps(n, folder):
     """Maps of two scans; each agrees with two others, and a refused pair lies between each two of these."""
     rng = np.random.default_rng(0)
     surface = scan(rng.uniform(0, 1, (200, 3)))
-    growing = GrowingMap(None, {str(row): surface for row in range(n)}, VOXEL, None, None)
+    growing = growing_map(folder, {str(row): surface for row in range(n)})
     for row in range(0, n, 2):
         edge = measured(np.tile(np.eye(4), (n, 1, 1)), row + 1, row, confidence=0.99)
         growing.edges[row + 1, row] = edge
@@ -60,17 +58,16 @@ def maps(n):
 
 
 @pytest.mark.parametrize("stage", [pose_graph, maps])
-def test_work_grows_no_faster_than_the_number_of_pairs(stage, monkeypatch):
+def test_work_grows_no_faster_than_the_number_of_pairs(stage, tmp_path, monkeypatch):
     def refused(_work, _paths, _voxel, question):
         if question.T_target_source is None:
             return []
-        refusal = {"registered": False, "confidence": 0.0, "reason": "", "covariance": COVARIANCE}
-        return SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
+        return {"confidence": 0.0, "reason": "", "T_target_source": np.eye(4), "covariance": COVARIANCE}
 
     monkeypatch.setattr(consolidation, "answered", refused)
     monkeypatch.setattr(consolidation, "progress", lambda items, *_: items)
-    stage(FEW)()  # imports
-    few, many = calls(stage(FEW)), calls(stage(MANY))
+    stage(FEW, tmp_path / "first")()  # imports
+    few, many = calls(stage(FEW, tmp_path / "few")), calls(stage(MANY, tmp_path / "many"))
     assert many < MANY / FEW * few
 
 

@@ -11,7 +11,7 @@ import torch
 import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.io.cloud import write_ply
-from pcreg.mapping import growing_map, mapping
+from pcreg.mapping import consolidation, growing_map, mapping
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Work
@@ -103,7 +103,8 @@ def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp
     for name in ("graph.json", "poses.txt", "poses_kitti.txt", "map_2/poses.txt"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
     lines = (tmp_path / "pairs.jsonl").read_text().splitlines()
-    for place, name in ((growing_map.Work, "register"), (growing_map, "_screen")):
+    assert any('"answer"' in line for line in lines)  # about submaps
+    for place, name in ((Work, "register"), (growing_map, "_screen"), (consolidation, "answered")):
         monkeypatch.setattr(place, name, lambda *_: 1 / 0)
     mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
     assert (tmp_path / "pairs.jsonl").read_text().splitlines() == lines

@@ -1,21 +1,29 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
 from pcreg.features.fpfh import FPFH
-from pcreg.geometry.se3 import inverse, random_rotation, se3, transform, translation
-from pcreg.mapping.submap import Question, Submap, fused
+from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
+from pcreg.mapping.submap import Question, Submap, fused, name_on_record
 from pcreg.registration.clouds.preprocess import describe
 from tests.rooms import stored_room
 
 VOXEL = 0.1
 
 
-def test_places_a_voxel_apart_are_two_questions_in_small_scenes_too():
-    one, other = (Submap((row,), np.eye(4)[None]) for row in range(2))
-    here, there = (Question(one, other, translation(np.array([x, 0, 0]))) for x in (0, 0.004))
-    assert here.key(VOXEL) == there.key(VOXEL)
-    assert here.key(5e-4) != there.key(5e-4)
+def test_a_question_on_record_is_one_about_the_same_files_and_places():
+    """To the last bit, poses within a submap and the state of a file included."""
+    paths, here = ["a.ply", "b.ply", "c.ply"], np.tile(np.eye(4), (2, 1, 1))
+    one, other, moved = (
+        Submap((0, 1), here),
+        Submap((2,), here[:1]),
+        Submap((0, 1), here * [[[1]], [[1 + 1e-15]]]),
+    )
+    asked = [Question(one, other), Question(one, other, here[0]), Question(moved, other, here[0])]
+    works = [SimpleNamespace(stamp=lambda scans, n=n: [n] * len(scans)) for n in range(2)]
+    names = [name_on_record(work, paths, VOXEL, each) for work in works for each in (*asked, *asked)]
+    assert [names.index(name) for name in names] == [0, 1, 2, 0, 1, 2, 6, 7, 8, 6, 7, 8]
 
 
 def test_two_halves_make_the_whole_and_keep_their_viewpoints():
