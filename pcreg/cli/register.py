@@ -27,7 +27,7 @@ half-written), 70 a fault of the program.
                 million points every n-th
   viewer.html   with --html: both clouds in a browser
 
-With --batch, LIST is a .csv file whose lines are SOURCE,TARGET (paths from its folder), or files or a pattern
+With --batch, LIST is a .csv, .tsv or .txt with lines SOURCE,TARGET (from its folder), or files or a pattern
 in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
 Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
 the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, the
@@ -46,7 +46,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("source", type=Path, nargs="?", metavar="SOURCE")
     add("target", type=Path, nargs="?", metavar="TARGET")
-    add("--batch", nargs="+", metavar="LIST", help="many pairs: a .csv file, or files or patterns")
+    add("--batch", nargs="+", metavar="LIST", help="many pairs: a list, or files or patterns")
     add("--cluster", **shared.CLUSTER)
     pair.add_options(parser, "registration")
     add(

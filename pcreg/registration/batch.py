@@ -42,18 +42,19 @@ Pair = tuple[str, str]  # the files of source and target
 
 
 def pairs_of(listed: str, *more: str, left_out: Callable[[str], bool] = lambda path: False) -> list[Pair]:
-    """The pairs of a .csv file, or of files and patterns, each file with the one before it.
+    """The pairs of a list, .csv, .tsv or .txt, or of files and patterns, each file with the one before it.
 
-    A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
+    A line of the list is `source,target`, or with a semicolon or tab; a first line of these words is a
     heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
     A pattern does not match a file that is `left_out`. Raises InputError for what has no pairs.
     """
-    is_list = Path(listed).suffix.lower() == ".csv" and (os.path.isfile(listed) or not has_magic(listed))
-    if more or not is_list:
+    is_file = os.path.isfile(listed) or not has_magic(listed)
+    if more or not is_file or Path(listed).suffix.lower() not in (".csv", ".tsv", ".txt"):
         return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more), left_out=left_out))]
     try:
         text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
-        rows = list(csv.reader(io.StringIO(text)))
+        separator = next((mark for mark in ",;\t" if mark in text), ",")
+        rows = list(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True))
         if "\0" in text:
             raise ValueError("no text, or in UTF-16")
     except FileNotFoundError as error:

@@ -107,10 +107,11 @@ def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
         assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
 
 
-@pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])
-def test_a_heading_in_any_case(tmp_path, heading):
-    (tmp_path / "pairs.csv").write_text(f"{heading}\na.ply,b.ply\n")
-    assert batch.pairs_of(str(tmp_path / "pairs.csv")) == [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))]
+@pytest.mark.parametrize("text", ["source,target\na 1,b", 'Source, Target\n"a 1", "b"', "a 1;b", "a 1\tb"])
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.txt"])
+def test_what_a_list_may_hold(tmp_path, text, name):
+    (tmp_path / name).write_text(text)
+    assert batch.pairs_of(str(tmp_path / name)) == [(str(tmp_path / "a 1"), str(tmp_path / "b"))]
 
 
 def test_a_pattern_of_clouds_and_a_home_folder(tmp_path, monkeypatch):
