@@ -12,8 +12,8 @@ DESCRIPTION = """\
 Judge a transform between two point clouds that comes from elsewhere, such as ICP or a SLAM loop closure.
 
 TRANSFORM is a text file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: 4 lines
-of 4 numbers or the upper 3 of them, as `pcreg register` prints it; or a result.json of `pcreg register`. The
-identity says that the clouds are aligned.
+of 4 numbers or the upper 3 of them, as `pcreg register` prints it; a line `time tx ty tz qx qy qz qw` (TUM);
+or a result.json of `pcreg register`. The identity says that the clouds are aligned.
 
 The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
 the source, the given transform is rejected; the refined one is printed if it fits, and a note says so if the

@@ -22,9 +22,9 @@ MAX_DEVIATION = 5e-3
 def read_motion(path: str | Path) -> np.ndarray:
     """Read a rigid motion (4, 4) float64; InputError, with the path, for a file without one.
 
-    A .npy file or a text holds the 16 numbers of the matrix, or the 12 of its upper rows, row by row. In a
-    text brackets, commas and comments after `#` are allowed. What `pcreg register` prints is read, too, and
-    so is a result.json of it.
+    A .npy file or a text holds the 16 numbers of the matrix, the 12 of its upper rows, row by row, or 8 as a
+    line of `read_poses`. In a text brackets, commas and comments after `#` are allowed. What `pcreg register`
+    prints is read, too, and so is a result.json of it.
     """
     file_path = Path(os.path.expanduser(path))
     try:
@@ -41,6 +41,9 @@ def read_motion(path: str | Path) -> np.ndarray:
     except (ValueError, TypeError, EOFError) as error:  # the latter two of a .npy of something else, or empty
         raise InputError(f"{path}: cannot be read as a transform; write 4 lines of 4 numbers") from error
     if isinstance(matrix, np.ndarray):
+        if len(matrix) == 8:
+            with refusing(f"{path}: {{error}}; write `time tx ty tz qx qy qz qw` (TUM)", ValueError):
+                return _pose(matrix, 1)
         if len(matrix) not in (12, 16):
             raise InputError(f"{path}: holds {len(matrix)} numbers; write 4 lines of 4, or 3 of 4")
         matrix = matrix.reshape(-1, 4)

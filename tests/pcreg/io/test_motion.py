@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from pcreg.cli.pair import pasteable
 from pcreg.geometry.se3 import rigid_motion, rotation_about, se3
@@ -26,6 +27,7 @@ MAY_HOLD = {
     "mark": "\ufeff" + rows(T),
     "result.json": json.dumps({"registered": True, "T_target_source": T.tolist()}),
     "one line of KITTI": " ".join(rows(T[:3]).split()),
+    "TUM": f"7.5 1.5 -20 0.25 {' '.join(map(str, Rotation.from_matrix(T[:3, :3]).as_quat()))}",
 }
 
 
@@ -53,7 +55,7 @@ def test_a_motion_may_be_an_array(tmp_path):
         (b"", "holds 0 numbers"),
         (b"1 0 0\n0 1 0\n0 0 1\n", "holds 9 numbers"),
         (b"1 0 0 x\n", "4 lines of 4 numbers"),
-        (b"\xff\xfe\x00", "4 lines of 4 numbers"),
+        (b"0 1 2 3 0 0 0 2\n", "length is not 1; write `time"),
         (b'{"T": 1', "4 lines of 4 numbers"),
         (b'{"T": 1}', "holds no T_target_source"),
         (b'{"T_target_source": [[1, 0], [0, 1]]}', r"shape \(2, 2\)"),
@@ -68,9 +70,6 @@ def test_a_file_that_holds_no_motion_is_named(content, words, tmp_path):
         path.write_bytes(content)
     with pytest.raises(InputError, match=rf"T\.txt: .*{words}"):
         read_motion(path)
-
-
-def test_a_folder_is_no_motion(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_motion(tmp_path)
 
