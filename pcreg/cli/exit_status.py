@@ -46,8 +46,8 @@ def status(
         return done
     except InputError as error:
         return _refused(error)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print("; ".join(["interrupted", *map(str, stop.args)]), file=sys.stderr)
         return 130
     except SystemExit as stop:
         if stop.code == TERMINATED:

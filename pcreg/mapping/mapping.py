@@ -94,10 +94,9 @@ def register_all(
         raise InputError(f"clouds={str(clouds)!r} is one cloud; pass a list of them")
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    with (
-        TemporaryDirectory(prefix="pcreg-map-") as temporary,
-        locked(kept := Path(temporary if folder is None else os.path.expanduser(folder)), "name another one"),
-    ):
+    own = TemporaryDirectory(prefix="pcreg-map-")
+    with own if folder is None else locked(os.path.expanduser(folder), "name another one") as place:
+        kept = Path(place)
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
         file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # soon deleted
 

@@ -69,10 +69,10 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def locked(folder: str | Path, remedy: str) -> Iterator[None]:
-    """Lock a folder, which is made if need be, for this process by a file `.lock` in it.
+def locked(folder: str | Path, remedy: str) -> Iterator[str | Path]:
+    """Lock a folder, which is made if need be, for this process by a file `.lock` in it; yields the folder.
 
-    The lock ends with the process, however that ends. Raises InputError, naming the
+    The lock ends with the process, and Ctrl-C says that the run continues. Raises InputError, naming the
     `remedy`, if another process has the folder or it cannot be written to.
     """
     from filelock import FileLock, Timeout  # takes 20 ms
@@ -87,7 +87,9 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be locked ({error.strerror}); {remedy}") from error
     try:
-        yield
+        yield folder
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt("the same command continues") from stop
     finally:
         with suppress(OSError):  # Windows removes no open file
             path.unlink()

@@ -25,7 +25,7 @@ def raising(error: BaseException):
     [
         (InputError("a.ply: is empty; write it again"), 2, "error: a.ply: is empty; write it again\n"),
         (OutputError("a.ply: cannot be written"), 2, "error: a.ply: cannot be written\n"),
-        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (KeyboardInterrupt("it continues"), 130, "interrupted; it continues\n"),
         (MemoryError("Unable to allocate 3 TiB"), 2, "not enough memory (MemoryError: Unable to allocate"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x"), 2, "error: /tmp/x: cannot be written"),
         (ZeroDivisionError("by\nzero"), 70, "a fault of the program (ZeroDivisionError: by); please report"),

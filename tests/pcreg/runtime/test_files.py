@@ -103,6 +103,8 @@ def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
         finally:
             holder.send_signal(signal.SIGKILL)
         holder.wait()
+    with pytest.raises(KeyboardInterrupt, match="same command continues"), locked(folder, ""):
+        raise KeyboardInterrupt
     with locked(folder, "give another"):
         assert [path.name for path in folder.iterdir()] == [".lock"]
     assert not list(folder.iterdir())
