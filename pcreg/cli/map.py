@@ -67,8 +67,10 @@ def scans_of(folder: Path) -> dict[str, int | None]:
     with refusing(damaged, OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
         there = content.get("working_folder", os.getcwd())
-        here = "" if there == os.getcwd() else there
-        return {os.path.join(here, scan["name"]): scan["map"] for scan in content["scans"]}
+        scans = {scan["name"]: scan["map"] for scan in content["scans"]}
+        moved = not any(os.path.isfile(os.path.join(there, name)) for name in scans)  # with the map
+        here = "" if moved or there == os.getcwd() else there
+        return {os.path.join(here, name): number for name, number in scans.items()}
 
 
 def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:

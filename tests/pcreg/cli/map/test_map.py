@@ -111,6 +111,9 @@ def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch, ca
     assert "a.ply, in whose frame the map is, is missing; put it back" in capsys.readouterr().err
     assert (out / "graph.json").read_text() == graph
     (tmp_path / "away.ply").rename(scans / "a.ply")
+    there = scans_of(out)
+    (out / "graph.json").write_text(graph.replace(json.dumps(str(out)), '"/gone"'))
+    assert scans_of(out) == there  # moved, map and scans alike
     scans.joinpath("b.ply").unlink()
     write_ply(tmp_path / "0.ply", stored_room(0).target[1::3])
     assert main([".", "../0.ply", "--no-picture", *FAST]) == 1
