@@ -32,10 +32,10 @@ there, and what was computed is not computed again.
 Exit status: 0 all scans are in one map, 1 some are not, 2 bad input or no place to write (one sentence on
 stderr), 70 a fault of the program.
 
---out DIR holds poses.txt (TUM) and poses_kitti.txt (KITTI), T_map_scan of each scan; map.ply, all scans, each
-in its colour; map.npz, the same with viewpoints, if these are stated; overview.png, unless --no-picture;
-viewer.html; graph.json, scans and pairs; map_2, ..., the same of further maps; pairs.jsonl and descriptions/,
-from which a run continues. docs/maps.md explains them.
+--out DIR holds poses.txt (TUM) and poses_kitti.txt (KITTI), T_map_scan of each scan, whose translation is
+printed as x y z; map.ply, all scans, each in its colour; map.npz, the same with viewpoints, if these are
+stated; overview.png, unless --no-picture; viewer.html; graph.json, scans and pairs; map_2, ..., the same of
+further maps; pairs.jsonl and descriptions/, from which a run continues. docs/maps.md explains them.
 """
 
 
