@@ -1,6 +1,7 @@
 """Own scans: a folder of point clouds, with `poses.txt`, `pairs.txt`, or neither."""
 
 import hashlib
+import logging
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.progress import progress
+
+log = logging.getLogger(__name__)
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
@@ -87,10 +90,8 @@ class Folder:
         """Number and bytes of the clouds, and a checksum of how they are read and of when they changed."""
         stats = [(self.root / name).stat() for name in self.names]
         about = [(name, each.st_size, each.st_mtime_ns) for name, each in zip(self.names, stats, strict=True)]
-        checksum = hashlib.sha256(
-            repr([self.columns, *about]).encode("utf-8", "surrogateescape")
-        ).hexdigest()[:12]
-        return f"{len(about)} with {sum(each.st_size for each in stats)} bytes, {checksum}"
+        digest = hashlib.sha256(repr([self.columns, *about]).encode("utf-8", "surrogateescape")).hexdigest()
+        return f"{len(about)} with {sum(each.st_size for each in stats)} bytes, {digest[:12]}"
 
     @property
     def outdoor(self) -> bool:
@@ -203,7 +204,8 @@ class Folder:
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
         @lru_cache(SCANS_IN_MEMORY)
         def points(name: str) -> np.ndarray:
-            cloud = self.cloud(name)
+            if not len(cloud := self.cloud(name)):
+                log.warning("%s: holds no points with finite coordinates, and overlaps no other", name)
             return cloud[voxel_downsample(cloud, self.voxel)]
 
         pairs = []

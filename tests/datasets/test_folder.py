@@ -91,7 +91,8 @@ def test_a_part_has_pairs_within_its_stretch_alone(scans):
         _ = Folder(scans, split="held_out", held_out=0.5).pairs
 
 
-def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
+def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans, caplog):
+    write_ply(scans / "scan_11.ply", np.full((9, 3), np.nan))
     (scans / "poses.txt").write_text(kitti_lines())
     T = motion(0, 1)
     numbers = " ".join(map(repr, T.ravel().tolist()))
@@ -103,6 +104,7 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
     np.testing.assert_allclose(far.T_target_source, motion(11, 0), atol=1e-12)
     assert near.overlap == pytest.approx(0.75, abs=0.03)
     assert far.overlap == 0  # a list is kept as it is
+    assert "scan_11.ply: holds no points with finite coordinates" in caplog.text
 
 
 @pytest.mark.parametrize(
