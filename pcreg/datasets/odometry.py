@@ -140,7 +140,8 @@ class Odometry:
         if far_middle(points).any():
             raise InputError(
                 f"{name}: lies {np.linalg.norm(points.mean(0)):.3g} m from its origin, where odometry "
-                "expects the sensor; if the scans share a frame already, write identities to poses.txt"
+                "expects the sensor; if the scans share a frame already, write identities to poses.txt, and "
+                "give data.minimum_distance=0"
             )
         return Scan(points, self.voxel, name)
 
