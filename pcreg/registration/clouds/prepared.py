@@ -15,6 +15,7 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.clouds.outliers import MAX_COORDINATE_METRES
 from pcreg.registration.clouds.preprocess import DescribedCloud, describe, sampled_twice
 from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError
@@ -81,14 +82,16 @@ class PreparedCloud:
         """Place of the sensor by caller or file, in the given frame; None: neither states it.
 
         (3,), or (N, 3) from where each point was seen, on the host. Raises InputError if the caller gives
-        more or fewer places than rows, or one that is not finite for a point.
+        more or fewer places than rows, and for a place that is not finite or is beyond 1e12 m.
         """
         if isinstance(self.option, str):
-            return np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
-        stated = np.asarray(self.option, dtype=np.float64)
-        if stated.ndim == 1:
-            return stated
-        return self.cloud.viewpoints_of_points(stated, self.name or "cloud")
+            stated = np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
+        elif (stated := np.asarray(self.option, dtype=np.float64)).ndim == 2:
+            stated = self.cloud.viewpoints_of_points(stated, self.name or "cloud")
+        if stated is not None and np.abs(stated).max(initial=0) > MAX_COORDINATE_METRES:
+            beyond = f"a viewpoint lies beyond {MAX_COORDINATE_METRES:g} m"
+            raise InputError(f"{self.name or 'cloud'}: {beyond}; give another, or none")
+        return stated
 
     @cached_property
     def viewpoint(self) -> Viewpoint | None:

@@ -64,8 +64,11 @@ def test_a_scan_is_registered_to_a_map(room, merged):
     assert found.to_dict()["viewpoints"]["target"] == "per point"
 
 
-def test_a_viewpoint_of_a_point_is_finite(room):
+@pytest.mark.parametrize(("number", "words"), [(np.nan, "hold NaN"), (1e13, r"beyond 1e\+12 m")])
+def test_a_viewpoint_of_a_file_or_a_caller_is_a_place(room, tmp_path, number, words):
     places = np.zeros_like(room.source)
-    places[5, 1] = np.nan
-    with pytest.raises(InputError, match="source: its viewpoints hold NaN"):
-        register(room.source, room.target, voxel=VOXEL, viewpoint=(places, "auto"))
+    places[5, 1] = number
+    np.savez(tmp_path / "seen.npz", points=room.source, viewpoints=places)
+    for source, option in ((room.source, (places, "auto")), (tmp_path / "seen.npz", "auto")):
+        with pytest.raises(InputError, match=words):
+            register(source, room.target, voxel=VOXEL, viewpoint=option)
