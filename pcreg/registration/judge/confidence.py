@@ -163,7 +163,10 @@ class ConfidenceModel:
         likely = [self.probability(each) for each in (evidence, *alternatives)]
         confidence, *others = posterior(likely)
         registered = confidence >= MIN_CONFIDENCE
-        ambiguous = not registered and max(others, default=0.0) >= MIN_ALTERNATIVE_CONFIDENCE
+        rival = max(others, default=0.0)
+        # Of many that fit, such as all turns of a cube, each is unlikely, though one of them is right
+        share = rival / (confidence + rival) if confidence + sum(others) >= MIN_CONFIDENCE else rival
+        ambiguous = not registered and share >= MIN_ALTERNATIVE_CONFIDENCE
         if registered:
             reason = (
                 f"{evidence.inliers} inliers of {evidence.matches} matches, overlap {evidence.overlap:.0%}, "

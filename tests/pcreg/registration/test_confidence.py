@@ -80,11 +80,11 @@ def test_a_slide_and_a_handful_of_matches_are_never_believed(flaw):
     assert verdict.confidence <= 0.5
 
 
-def test_of_two_motions_as_good_neither_is_believed():
-    verdict = MODEL.verdict(evidence(), [evidence(inliers=290)])
-    assert not verdict.registered
+@pytest.mark.parametrize("count", [2, 7])
+def test_of_motions_as_good_none_is_believed(count):
+    verdict = MODEL.verdict(evidence(), [evidence(inliers=290)] * (count - 1))
     assert verdict.ambiguous
-    assert verdict.confidence == pytest.approx(0.5, abs=0.05)
+    assert verdict.confidence == pytest.approx(1 / count, abs=0.05)
     assert "one with 300 inliers, the other with 290" in verdict.reason
 
 
