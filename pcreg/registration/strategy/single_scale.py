@@ -48,6 +48,7 @@ class Hypothesis(NamedTuple):
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
     overlap: Overlap
     briefly: bool  # by few points and iterations, and not yet fully
+    allowed: bool  # by the prior
 
     @property
     def probability(self) -> float:
@@ -164,13 +165,12 @@ class SingleScaleRegistrar:
         """The hypotheses about a pair, most likely first, at least one.
 
         The two motions that rank first are refined briefly, and unless one of them is `sure`, all others.
-        Whichever is then most likely is refined fully, and stays as it is where that makes it less than half
-        as likely.
+        The likeliest is then refined fully, and stays as it is where that makes it less than half as likely.
         """
         first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
         pair.clock.lap("estimate")
         found = self._aligned(pair, first, briefly=True)
-        if max(each.probability for each in found) < self.sure:
+        if max(each.allowed * each.probability for each in found) < self.sure:
             found += self._aligned(pair, others, briefly=True)
         found = self._distinct(found, pair.source)
         while found[0].briefly:
@@ -229,7 +229,7 @@ class SingleScaleRegistrar:
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
         planes, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
         matched, partners = pair.points[:, 0], pair.points[:, 1]
-        found = []
+        found, prior = [], self.prior.about(source.surface)
         for refined in refine(every_nth(source.surface, points), *planes, motions, distance, iterations):
             T = refined.T_target_source
             overlap = Overlap.of(source.surface, *planes, T, distance)
@@ -237,7 +237,8 @@ class SingleScaleRegistrar:
             evidence = gather_evidence(
                 source, target, refined, overlap, pair.free_space, len(agree), partners[agree]
             )
-            found.append(Hypothesis(T, evidence, pair.matches.rows[agree], overlap, briefly))
+            allowed = not prior.violation(T)
+            found.append(Hypothesis(T, evidence, pair.matches.rows[agree], overlap, briefly, allowed))
         return found
 
     def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
@@ -247,18 +248,18 @@ class SingleScaleRegistrar:
         return brief._replace(briefly=False) if has_slid else full
 
     def _distinct(self, found: list[Hypothesis], source: DescribedCloud) -> list[Hypothesis]:
-        """The hypotheses, most likely first, without those that put the source where a likelier one does."""
+        """The hypotheses in places that differ: those that the prior allows first, then by probability."""
         distinct: list[Hypothesis] = []
-        for hypothesis in sorted(found, key=lambda each: -each.probability):
+        for hypothesis in sorted(found, key=lambda each: (not each.allowed, -each.probability)):
             T = hypothesis.T_target_source
             if not any(self.is_same(source, T, other.T_target_source) for other in distinct):
                 distinct.append(hypothesis)
         return distinct
 
     def _with_verdict(self, pair: _Pair, hypotheses: list[Hypothesis]) -> Registration:
-        """The first of the hypotheses with the verdict on it; the others are its alternatives."""
-        source, target = pair.source, pair.target
-        best, *others = hypotheses
+        """The first of the hypotheses with the verdict on it; others that are allowed are alternatives."""
+        source, target, best = pair.source, pair.target, hypotheses[0]
+        others = [other for other in hypotheses[1:] if other.allowed]
         verdict = ConfidenceModel.shipped().verdict(best.evidence, [other.evidence for other in others])
         if verdict.confidence > MIN_LIKELY:
             verdict = self._on_surfaces(verdict, source, target)

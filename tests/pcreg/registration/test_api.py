@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg import register
+from pcreg import Prior, register
 from pcreg.geometry.se3 import (
     random_rotation,
     rotation_about,
@@ -123,7 +123,7 @@ def test_a_bare_corridor_is_refused_and_its_direction_named():
     assert "slide along (1.00, 0.00, 0.00)" in map(str, found.evidence.observability.free)
 
 
-def test_of_a_symmetric_scene_both_answers_are_given(room):
+def test_of_a_symmetric_scene_both_answers_are_given_and_a_prior_decides(room):
     """A room joined with itself turned by half a turn about the sensor: both ways round are right."""
     half = se3(rotation_about((0, 0, 1), 180), np.zeros(3))
     scene = np.concatenate([room.source, transform(half, room.source)])
@@ -134,6 +134,9 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
     answers = [found.T_target_source, found.alternative]
     for right in (T, T @ half):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)
+        held = register(scene, transform(T, scene), voxel=0.1, prior=Prior(near=right, within=(0.5, 20)))
+        assert held.registered
+        assert correct(held, right)
 
 
 def test_an_empty_hall_that_half_a_turn_leaves_the_same_is_refused():
