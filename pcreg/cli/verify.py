@@ -17,7 +17,8 @@ or a result.json of `pcreg register`. The identity says that the clouds are alig
 
 The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
 the source, the given transform is rejected; the refined one is printed if it fits, and a note says so if the
-inverse of the given one fits. No other transform is searched for: a scene that repeats itself goes unnoticed.
+inverse of the given one fits. Where a quarter or half turn of the source fits as well, both are rejected. No
+other transform is searched for: a scene that repeats itself, such as a row of equal rooms, goes unnoticed.
 
 Exit status: 0 registered, the transform is right; 1 not registered; 2 bad input or no place to write; 70 a
 fault of the program. Clouds, and what --out DIR holds, are as `pcreg register --help` says.

@@ -162,8 +162,8 @@ class Registrar(Scales):
     ) -> Registration:
         """Judge a transform that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-        The transform is refined first. No other one is searched for, so a scene that repeats itself goes
-        unnoticed. The further scales and the mirror test are those of `register`.
+        The transform is refined first. The further scales, the mirror test and the turns of a symmetric place
+        are those of `register`. Another transform is not searched for, as in a row of equal rooms.
 
         Args:
             source: A prepared cloud, or a cloud in metres as `prepare` takes it.

@@ -58,7 +58,7 @@ def answer_at_scales(
     def answer(scale: SingleScaleRegistrar, described: Sequence[DescribedCloud]) -> Registration:
         if T_target_source is None:
             return scale.match(*described, seed=seed)
-        return scale.verify(*described, T_target_source, first.match_distance)
+        return scale.verify(*described, T_target_source, first.match_distance, turned=True)
 
     def answer_at_first(*, twice: bool) -> tuple[Registration, list[DescribedCloud]]:
         described = _at_first_scale(first, source, target, twice=twice)

@@ -89,17 +89,16 @@ class SingleScaleRegistrar:
         """Register described clouds. Same clouds and seed: same result."""
         pair = self._compared(source, target)
         best, *others = self._searched(pair, seed)
-        turned = self._turned(pair, best) if best.probability >= MIN_LIKELY else []
-        return self._with_verdict(pair, [best, *turned, *others])
+        return self._with_verdict(pair, [best, *self._turned(pair, best), *others])
 
     def assess(
-        self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+        self, source: DescribedCloud, target: DescribedCloud, T: np.ndarray, *, turned: bool = False
     ) -> Registration:
-        """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
+        """The verdict on a motion (4, 4), after refinement; if `turned` its turns are alternatives."""
         pair = self._compared(source, target)
-        found = self._refined(pair, T_target_source[None])
+        (found,) = self._refined(pair, T[None])
         pair.clock.lap("refine")
-        return self._with_verdict(pair, found)
+        return self._with_verdict(pair, [found, *(self._turned(pair, found) if turned else [])])
 
     def verify(
         self,
@@ -107,13 +106,15 @@ class SingleScaleRegistrar:
         target: DescribedCloud,
         T_target_source: np.ndarray,
         max_correction: float,
+        *,
+        turned: bool = False,
     ) -> Registration:
-        """The verdict on a motion (4, 4) from elsewhere, after refinement.
+        """The verdict on a motion (4, 4) from elsewhere, as by `assess`.
 
         Refused if refinement moves the source by more than `max_correction` metres. The evidence is then
         about the other motion: if that is likely it is the `alternative`, and the given one is wrong.
         """
-        found = self.assess(source, target, T_target_source)
+        found = self.assess(source, target, T_target_source, turned=turned)
         correction = mean_displacement(source.surface, T_target_source, found.T_target_source)
         if correction <= max_correction:
             return found
@@ -172,19 +173,18 @@ class SingleScaleRegistrar:
         found = self._aligned(pair, first, briefly=True)
         if max(each.allowed * each.probability for each in found) < self.sure:
             found += self._aligned(pair, others, briefly=True)
-        found = self._distinct(found, pair.source)
-        while found[0].briefly:
+        while (found := self._distinct(found, pair.source))[0].briefly:
             found[0] = self._finished(pair, found[0])
-            found = self._distinct(found, pair.source)
         pair.clock.lap("refine")
         return found
 
     def _turned(self, pair: _Pair, best: Hypothesis) -> list[Hypothesis]:
-        """Hypotheses that differ from the best one by a quarter or half turn of a symmetric source.
+        """Hypotheses that differ from the best, if that is likely, by a quarter or half turn of the source.
 
-        Matches propose one of the turns by chance. So all get the matches of the best one, and only the
-        surfaces tell them apart.
+        Matches propose one of the turns by chance: all get those of the best, and surfaces decide alone.
         """
+        if best.probability < MIN_LIKELY:
+            return []
         source, index, few = pair.source.surface, Index(pair.target.surface, few=True), BRIEFLY[0]
 
         def near(T: np.ndarray) -> float:

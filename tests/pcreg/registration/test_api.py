@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg import Prior, register
+from pcreg import Prior, register, verify
 from pcreg.geometry.se3 import (
     random_rotation,
     rotation_about,
@@ -137,6 +137,7 @@ def test_of_a_symmetric_scene_both_answers_are_given_and_a_prior_decides(room):
         held = register(scene, transform(T, scene), voxel=0.1, prior=Prior(near=right, within=(0.5, 20)))
         assert held.registered
         assert correct(held, right)
+        assert "two transforms fit" in verify(scene, transform(T, scene), right, voxel=0.1).reason
 
 
 def test_an_empty_hall_that_half_a_turn_leaves_the_same_is_refused():
