@@ -35,7 +35,12 @@ def extent(points: Array) -> float:
 
 def middle_box(points: Array) -> np.ndarray:
     """Corners (2, 3), on the host, of the middle 90 % of each coordinate of points (N, 3), or of a sample."""
-    return np.quantile(to_host(points[:: max(1, len(points) // BOX_POINTS)]), MIDDLE, axis=0)
+    return np.quantile(sampled(points), MIDDLE, axis=0)
+
+
+def sampled(points: Array) -> np.ndarray:
+    """Every n-th of points (N, 3), 20,000 and more if there are as many, on the host."""
+    return to_host(points[:: max(1, len(points) // BOX_POINTS)])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ of every box around the cloud, so they are left out before any length is derived
 import numpy as np
 
 from pcreg.geometry.se3 import box
-from pcreg.geometry.voxel_size import middle_box
+from pcreg.geometry.voxel_size import middle_box, sampled
 from pcreg.io.cloud import Cloud
 from pcreg.runtime.errors import InputError
 
@@ -19,14 +19,16 @@ MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
     """Leave out outliers, which are counted in `dropped` and described in `notes`.
 
-    If others remain, these are rows of exact zeros, if there is more than one, and rows that are a corner of
-    the cloud's box, such as -9999 -9999 -9999, if they are more than 5 % of all. Points further from the
+    If others remain, these are rows of exact zeros, if there is more than one, and rows of a corner of the
+    cloud's box, such as -9999 -9999 -9999, or of its median, if they are more than 5 % of all. The median is
+    one of more than half of the rows, such as zeros that were moved with the cloud. Points further from the
     middle of the cloud than 1000 times its extent (voxel_size.extent) are some if they are at most 5 %. A
     cloud that has none of these is returned as it is. Raises InputError, by its name, if more points lie
     beyond 1e12 m.
     """
     few = max(1, MAX_OUTLIER_FRACTION * len(cloud.points))
-    for fill, most in ((np.zeros(3), 1), *((corner, few) for corner in cloud.box)):
+    repeated = np.median(sampled(cloud.points), axis=0) if len(cloud.points) else np.zeros(3)
+    for fill, most in ((np.zeros(3), 1), *((each, few) for each in (*cloud.box, repeated))):
         points = cloud.points
         rows = np.flatnonzero(points[:, 0] == fill[0])
         rows = rows[(points[rows] == fill).all(1)]

@@ -20,7 +20,8 @@ def added(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("fill", "share", "words"),
-    [(0, 0.001, "zeros"), (0, 0.45, "zeros"), (-9999, 0.5, "-9999 " * 3), (3e38, 0.5, "3e+38 " * 3)],
+    [(0, 0.001, "zeros"), (0, 0.45, "zeros"), (-9999, 0.5, "-9999 " * 3), (3e38, 0.5, "3e+38 " * 3)]
+    + [(0.5, share, "0.5 " * 3) for share in (0.6, 0.97)],
 )
 def test_repeated_rows_without_a_return_are_left_out_and_counted(room, fill, share, words):
     rows = np.full((int(share / (1 - share) * len(room.source)), 3), fill)
