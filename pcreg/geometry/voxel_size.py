@@ -60,7 +60,12 @@ class Sample:
         xp, some = namespace(points), points[:: max(1, len(points) // SAMPLE_POINTS)]
         columns = xp.stack([some[:, axis] for axis in range(3)])
         low, high = xp.quantile(columns, like(MIDDLE, points), 1)
-        extent = _extent_between(to_host(low), to_host(high), name)
+        size = to_host(high - low)
+        if not size.any():
+            raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
+        if not MIN_EXTENT_METRES < size.max() < MAX_EXTENT_METRES:
+            raise InputError(f"{name}: extends over {size.max():.2g} m; check the file and its unit")
+        extent = float(np.linalg.norm(size))
         inside = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0)
         rows = xp.nonzero(inside)[0]
         share = len(rows) / len(some)
@@ -83,15 +88,6 @@ class Sample:
     def occupied(self, voxels: Sequence[float]) -> np.ndarray:
         """Numbers of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
         return self.cell_counts.occupied(voxels) / self.kept
-
-
-def _extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
-    """Extent in metres of the middle of a cloud, by its corners (3,); InputError if it has no scale."""
-    if (low == high).all():
-        raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
-    if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
-        raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
-    return float(np.linalg.norm(high - low))
 
 
 @dataclass(frozen=True)

@@ -94,11 +94,8 @@ def _contact(
     normals = take(turned, of_target.partners)
     between = take(overlap.moved, of_target.partners) - take(target.surface, of_target.rows)
     offsets = xp.concat([overlap.offsets, dot(between, normals)]) / voxel
-    cosines = [
-        dot(take(turned, of_source.rows), overlap.normals),
-        dot(normals, take(target.normals, of_target.rows)),
-    ]
-    cosine = xp.concat(cosines)
+    ours, theirs = (turned, of_source, overlap.normals), (target.normals, of_target, normals)
+    cosine = xp.concat([dot(take(each, at.rows), other) for each, at, other in (ours, theirs)])
     sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, xp.abs(cosine))]
     sums = xp.stack([xp.asarray(each, dtype=xp.float64) for each in (*sums, xp.sum(offsets**2))])
     same_side, sided, squares = to_host(sums).tolist()

@@ -81,11 +81,8 @@ def answer_at_scales(
             return None
         return _at_another_scale(scales, (source, target), first, described, answer, clock)
 
-    def mirror_test() -> float:
-        return mirror_confidence(first, *described, seed, clock)
-
-    tries, device = (elsewhere, mirror_test), first.descriptor.device
-    other, in_mirror = parallel.each(lambda attempt: attempt(), tries, device)
+    tries = elsewhere, partial(mirror_confidence, first, *described, seed, clock)
+    other, in_mirror = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     if other and other.confidence >= in_mirror:
         found, notes = other, diagnostics.notes_if_registered(other, *described)
     else:

@@ -89,10 +89,8 @@ def test_of_motions_as_good_none_is_believed(count):
 
 
 def test_a_poor_rival_hardly_matters():
-    verdict = MODEL.verdict(
-        evidence(),
-        [evidence(inliers=3, free_space_violation=0.2), evidence(inliers=2, free_space_violation=0.3)],
-    )
+    rivals = [evidence(inliers=n, free_space_violation=share) for n, share in ((3, 0.2), (2, 0.3))]
+    verdict = MODEL.verdict(evidence(), rivals)
     assert verdict.registered
     assert verdict.confidence == pytest.approx(MAX_PROBABILITY, abs=0.01)
 
