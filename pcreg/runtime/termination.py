@@ -37,7 +37,8 @@ class deferred:
     """Delay the first Ctrl-C or SIGTERM to the end of the block; a second one is raised at once.
 
     `words` are logged when Ctrl-C comes. A signal is raised in place of an error of the block, too, as other
-    processes were probably stopped as well. One that this process ignores stays ignored.
+    processes were probably stopped as well. One that this process ignores stays ignored. Within `termination`
+    a block that lasts longer than GRACE_SECONDS after SIGTERM ends with the process.
     """
 
     def __init__(self, words: str = "") -> None:
@@ -73,6 +74,8 @@ class deferred:
             raise SystemExit(STATUS) if self.came == signal.SIGTERM else KeyboardInterrupt
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._previous.get(number) is _stop:
+            _end_in_time()
         self._restore()
         if self.words and number == signal.SIGINT:
             log.warning(self.words)
@@ -98,7 +101,11 @@ def end_with_parent() -> None:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
+    _end_in_time()
+    raise SystemExit(STATUS)
+
+
+def _end_in_time() -> None:
     timer = threading.Timer(GRACE_SECONDS, os._exit, [STATUS])
     timer.daemon = True
     timer.start()
-    raise SystemExit(STATUS)

@@ -19,10 +19,9 @@ def test_sigterm_ends_with_status_143(monkeypatch):
     timers = []
     monkeypatch.setattr(threading, "Timer", lambda *given: timers.append(given) or threading.Thread())
     usual = signal.getsignal(signal.SIGTERM)
-    assert STATUS == 143
     with pytest.raises(SystemExit) as stopped, termination():
         send(signal.SIGTERM)
-    assert stopped.value.code == 143
+    assert stopped.value.code == STATUS == 143
     assert signal.getsignal(signal.SIGTERM) == usual
     assert timers == [(GRACE_SECONDS, os._exit, [STATUS])]  # started, it would end this process
 
@@ -44,12 +43,13 @@ def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception)
     assert signal.getsignal(number) == usual
 
 
-def test_a_thread_that_computes_does_not_keep_the_process():
-    program = """
+@pytest.mark.parametrize("block", ["threading.Lock()", "t.deferred()"])
+def test_neither_a_thread_that_computes_nor_a_block_that_lasts_keeps_the_process(block):
+    program = f"""
 import threading, time
 import pcreg.runtime.termination as t
 t.GRACE_SECONDS = 0.5
-with t.termination():
+with t.termination(), {block}:
     threading.Thread(target=time.sleep, args=(300,)).start()
     print("ready", flush=True)
     time.sleep(300)
