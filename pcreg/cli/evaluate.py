@@ -1,7 +1,6 @@
 """Measure a descriptor and an estimator, or all of `pcreg.register`, on the pairs of a data set.
 
     pcreg evaluate data=3dmatch data.root=/data/3dmatch
-    pcreg evaluate data=3dmatch data.root=/data/3dmatch descriptor=fpfh
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=system seeds=[0]
     pcreg evaluate data=kitti --help        # every setting KEY=VALUE, with the values of this command

@@ -27,15 +27,14 @@ DESCRIPTION = """\
 Find scans in a map.
 
 MAP is a file as of `pcreg register`, or a folder that `pcreg map` wrote. Its regions are described once, at
-the scale of the scans; each scan is registered to the most promising ones, with the verdict of
-`pcreg register`. Sensor positions of the map are estimated region by region, unless its file states them for
-each point, as map.npz in a folder does.
+the scale of the scans; each scan is registered to the most promising ones, with the verdict of a pair. Sensor
+positions of the map are estimated region by region, unless its file states them per point, as map.npz does.
 
 Prints a line per scan, scan_2 before scan_10; x y z are the middle of its box, in the map. The same goes as a
 list into located.json in --out DIR. Each has `scan`, that `middle`, and the transform and verdict as in
 result.json of `pcreg register`; T_target_source moves the scan into the map. A scan that cannot be used has
-`scan` and `error`. A run that was stopped continues, from unfinished.jsonl. Exit status: 0 all scans are
-found; 1 some are not; 2 bad input or no place to write; 70 a fault of the program.
+`scan` and `error`. A stopped run continues, from unfinished.jsonl. Exit status: 0 all scans are found, 1 some
+are not, 2 and 70 as of `pcreg register`.
 """
 
 

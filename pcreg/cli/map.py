@@ -21,16 +21,14 @@ from pcreg.runtime.progress import Steps
 DESCRIPTION = """\
 Put scans of one place together, in any order and without poses.
 
-Each scan is described once and every two are screened. The most promising pairs are registered, with the
-verdict of `pcreg register`, until the poses are well determined; pairs that contradict the others are not
-used. Scans that no used pair joins are in different maps, the largest first. All cores work, or with --device
-cuda a few processes that share the GPU. Run again, the command continues.
+Each scan is described once, and pairs are screened. The most promising ones are registered, with the verdict
+of `pcreg register`, until the poses are well determined; pairs that contradict others are not used. Scans
+that no used pair joins are in different maps, the largest first. All cores work, or with --device cuda a few
+processes that share the GPU. Run again, the command continues.
 
-`pcreg map MAP NEW...` adds scans to a map: the folder of an earlier one stands for its scans, the result goes
-there, and what was computed is not computed again.
+`pcreg map MAP NEW...` adds scans to a map, whose folder stands for its scans and takes the result.
 
-Exit status: 0 all scans are in one map, 1 some are not, 2 bad input or no place to write (one sentence on
-stderr), 70 a fault of the program.
+Exit status: 0 all scans are in one map, 1 some are not, 2 and 70 as of `pcreg register`.
 
 --out DIR holds poses.txt (TUM) and poses_kitti.txt (KITTI), T_map_scan of each scan, whose translation is
 printed as x y z; map.ply, all scans, each in its colour; map.npz, the same with viewpoints, if these are

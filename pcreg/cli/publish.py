@@ -2,8 +2,7 @@
 
     pcreg publish outputs/train/simulated weights/mine --measured outputs/evaluate/...
 
-Writes weights/mine.safetensors and weights/mine.md. Exit status: 0, or 2 on bad input (one sentence
-on stderr, nothing half-written).
+Writes weights/mine.safetensors and weights/mine.md. Exit status: 0 done, 2 bad input.
 """
 
 import hashlib

@@ -17,21 +17,19 @@ Register two point clouds, or the pairs of a list.
 
 Prints the verdict and T_target_source, the transform that moves SOURCE into the frame of TARGET. Files are
 .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or nuScenes. Exit
-status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on stderr, no file
-half-written), 70 a fault of the program.
+status: 0 registered, 1 not registered, 2 bad input or no place to write, 70 a fault of the program.
 
 --out DIR holds
   result.json   the verdict, the transform and what they rest on; docs/register.md explains every key
   overview.png  unless --no-picture: before and after, distances, and sections through the overlap
-  aligned.ply   source moved into target (orange) and target (blue) in one cloud; of clouds of more than five
-                million points every n-th
+  aligned.ply   moved source (orange) and target (blue) in one cloud, up to five million points of each
   viewer.html   with --html: both clouds in a browser
 
 With --batch, LIST is a .csv, .tsv or .txt with lines SOURCE,TARGET (from its folder), or files or a pattern
 in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
 Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
-the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, the
-records that --json prints. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
+the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, pairs.jsonl, the records
+that --json prints, and descriptions/. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
 """
 
 

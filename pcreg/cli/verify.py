@@ -11,17 +11,16 @@ from pcreg.io.motion import read_motion
 DESCRIPTION = """\
 Judge a transform between two point clouds that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-TRANSFORM is a text file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: 4 lines
-of 4 numbers or the upper 3 of them, as `pcreg register` prints it; a line `time tx ty tz qx qy qz qw` (TUM);
-or a result.json of `pcreg register`. The identity says that the clouds are aligned.
+TRANSFORM is a file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: a text or a
+.npy file of the matrix or its upper 3 rows; a line `time tx ty tz qx qy qz qw` (TUM); what `pcreg register`
+prints, or its result.json. The identity says that the clouds are aligned.
 
 The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
 the source, the given transform is rejected; the refined one is printed if it fits, and a note says so if the
 inverse of the given one fits. Where a quarter or half turn of the source fits as well, both are rejected. No
 other transform is searched for: a scene that repeats itself, such as a row of equal rooms, goes unnoticed.
 
-Exit status: 0 registered, the transform is right; 1 not registered; 2 bad input or no place to write; 70 a
-fault of the program. Clouds, and what --out DIR holds, are as `pcreg register --help` says.
+Exit status, clouds, and what --out DIR holds, are as `pcreg register --help` says.
 """
 
 

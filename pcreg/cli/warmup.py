@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
     parser = parser_of("warmup", DESCRIPTION)
     parser.add_argument("--device", default="cuda", help="cuda or cuda:N (default: %(default)s)")
-    weights = "a .safetensors file of `pcreg train` (default: the shipped ones)"
+    weights = "a .safetensors file of `pcreg train` (default: the shipped one)"
     parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
     options = parser.parse_args(arguments)
     return exit_status.status(lambda: _run(options.device, options.weights))

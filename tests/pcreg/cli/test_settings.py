@@ -128,7 +128,7 @@ def test_help_explains_every_key(name):
 def test_help_shows_the_values_as_they_are_set():
     listed = setting_help("evaluate", ["data=folder", "data.root=scans (1)/a=b", "limit=20"])
     assert "  root: scans (1)/a=b                 # the folder, see docs/data.md" in listed
-    assert "limit: 20                             # score so many pairs" in listed
+    assert "limit: 20                             # number of pairs to score" in listed
 
 
 def test_help_on_what_is_no_setting(capsys):
