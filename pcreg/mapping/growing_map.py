@@ -196,7 +196,8 @@ class GrowingMap:
         named = {(self.paths[source], self.paths[target]): (source, target) for source, target in chosen}
         kept = self.records.by_pair
         new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != self.work.stamp(pair))
-        todo = dict.fromkeys(new)
+        # Pairs with few agreeing matches take longest: begun first, they end with the others of the round
+        todo = dict.fromkeys(sorted(new, key=lambda pair: self.inliers[named[pair]]))
         yield from (ends for pair, ends in named.items() if pair not in todo)
         for pair, record in map_unordered(self.executor, Work.register, (self.work,), todo):
             self.records.add(record | {"pair": name_of(pair), "stamp": self.work.stamp(pair)})
