@@ -53,9 +53,7 @@ class ThreeDMatch:
         found = sorted({pair.scene for pair in pairs})
         wanted = found if scenes is None else [scenes] if isinstance(scenes, str) else list(scenes)
         if unknown := sorted(set(wanted) - set(found)):
-            raise InputError(
-                f"scenes={unknown[0]}: not in the {benchmark} list, which has {', '.join(found)}"
-            )
+            raise InputError(f"scenes={unknown[0]}: not in the {benchmark} list: {', '.join(found)}")
         self.pairs = [pair for pair in pairs if pair.scene in wanted]
 
     def cloud(self, name: str) -> np.ndarray:
@@ -80,8 +78,11 @@ def read_log(path: Path, size: int) -> dict[tuple[int, int], np.ndarray]:
     content = f"`i j count` and {size} x {size} matrices"
     damaged = f"{path}: is no list of {content}; it may be truncated or damaged: download it again"
     with refusing(damaged, OSError, ValueError, OverflowError):
-        entries = np.array(path.read_text().split(), dtype=np.float64).reshape(-1, 3 + size * size)
-        return {(int(row[0]), int(row[1])): row[3:].reshape(size, size) for row in entries}
+        entries = np.asarray_chkfinite(path.read_text().split(), np.float64).reshape(-1, 3 + size * size)
+        matrices = {(int(row[0]), int(row[1])): row[3:].reshape(size, size) for row in entries}
+        if not 0 < len(matrices) == len(entries):
+            raise ValueError("no pair, or one twice")
+        return matrices
 
 
 def _listed(root: Path, benchmark: str) -> list[Pair]:

@@ -132,7 +132,7 @@ def test_bad_input_names_the_file_or_key_and_the_remedy(tmp_path):
     with pytest.raises(InputError, match=r"benchmark=4DMatch: .* choose one of"):
         ThreeDMatch(tmp_path, "4DMatch")
     write_logs(tmp_path / "benchmarks/3DMatch")
-    with pytest.raises(InputError, match=r"scenes=attic: .* which has hotel, kitchen"):
+    with pytest.raises(InputError, match=r"scenes=attic: .* list: hotel, kitchen"):
         ThreeDMatch(tmp_path, scenes=["hotel", "attic"])
     with pytest.raises(InputError, match=r"no fragment hotel/cloud_bin_3 .*data.scenes"):
         ThreeDMatch(tmp_path).cloud("hotel/cloud_bin_3")
@@ -147,17 +147,21 @@ def test_damaged_lists_are_bad_input(tmp_path):
     (tmp_path / "benchmarks/3DMatch/hotel/gt.info").rename(tmp_path / "gt.info")
     with pytest.raises(InputError, match=r"hotel: lacks gt.info, which other scenes have"):
         ThreeDMatch(tmp_path)
-    (tmp_path / "gt.info").rename(tmp_path / "benchmarks/3DMatch/hotel/gt.info")
+    damaged = (tmp_path / "gt.info").read_text().replace("0.00000000e+00", "nan", 1)
+    (tmp_path / "benchmarks/3DMatch/hotel/gt.info").write_text(damaged)
+    with pytest.raises(InputError, match=r"hotel/gt.info: .* truncated"):
+        ThreeDMatch(tmp_path)
+    (tmp_path / "gt.info").replace(tmp_path / "benchmarks/3DMatch/hotel/gt.info")
     log = tmp_path / "benchmarks/3DMatch/kitchen/gt.log"
     whole = log.read_text()
-    for text in (whole[:-20], whole.replace("3", "nan", 1), whole.replace("3", "inf", 1)):
+    for text in (whole[:-20], whole.replace("3", "nan", 1), whole.replace("3", "inf", 1), 2 * whole, ""):
         log.write_text(text)
         with pytest.raises(InputError, match=r"kitchen/gt.log: .* truncated"):
             ThreeDMatch(tmp_path)
     log.write_text(entries([(0, 3)], lambda i, j: motion(i, j) * 1.1))
     with pytest.raises(InputError, match=r"kitchen/gt.log: the motion of pair \(0, 3\) is not a rotation"):
         ThreeDMatch(tmp_path)
-    log.write_text(whole + whole.replace("0\t 3", "0\t 2"))
+    log.write_text(whole.replace("0\t 3", "0\t 2"))
     with pytest.raises(InputError, match=r"gt.info: lacks pair \(0, 2\)"):
         ThreeDMatch(tmp_path)
     for content in ({"src": []}, [1, 2], np.ones(2), predator_lists() | {"src": ["elsewhere.npy"] * 3}):
