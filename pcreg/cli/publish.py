@@ -38,8 +38,12 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     """Write both files, each whole."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
-    trained = load_weights(training / f"{which}.safetensors")
     text = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
+    source = training / f"{which}.safetensors"
+    if not source.is_file():
+        remedy = "continue it with validate.every=1, or for the mixed ones with interpolation=0.5"
+        raise InputError(f"{source}: the training has not written these weights; {remedy}")
+    trained = load_weights(source)
     settings = OmegaConf.create(text)
     record = OmegaConf.select(settings, "batches.record.path")
     if not data and not str(record).startswith("pcreg.datasets.simulated."):

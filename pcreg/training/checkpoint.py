@@ -45,11 +45,7 @@ def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """Read a checkpoint; InputError if a training of another identity wrote it."""
     parts = load_checkpoint(path)
     if missing := set(PARTS) - parts.keys():
-        raise InputError(
-            f"{path}: is not a checkpoint of `pcreg train`, it lacks {min(missing)}; give another out="
-        )
+        raise InputError(f"{path}: is no checkpoint of `pcreg train`, lacks {min(missing)}; give a new out=")
     if difference := first_difference(parts["identity"], identity):
-        raise InputError(
-            f"{path}: belongs to another training ({difference}); give this one an out= of its own"
-        )
+        raise InputError(f"{path}: belongs to another training ({difference}); give this one its own out=")
     return parts

@@ -143,7 +143,6 @@ class Trainer:
                 if epoch % validate_every == 0 or epoch == epochs:
                     with stoppable():
                         figures = self._validate(validate, epoch)
-                    self._keep_best(figures)
                 self.scheduler.step()
                 self.state.epoch, self.state.batch = epoch, 0
                 self._save()
@@ -225,16 +224,16 @@ class Trainer:
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
         self.scalars.write({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
+        if self.state.step:
+            self._keep_best(figures)
         return figures
 
     def _keep_best(self, figures: dict[str, float]) -> None:
-        if not self.ranks.first:
-            return
         save_weights(self.folder / "last.safetensors", self.output_network)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.state.best:
-            self.state.best = score
             save_weights(self.folder / "best.safetensors", self.output_network)
+            self.state.best = score  # after the file: a signal may come between
 
     def _save(self) -> None:
         self._read()
