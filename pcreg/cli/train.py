@@ -45,9 +45,7 @@ def main(arguments: list[str]) -> int:
 def train(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
     if cfg.interpolation and not cfg.weights:
-        raise InputError(
-            f"interpolation={cfg.interpolation}: is between the weights=... to start from; name them"
-        )
+        raise InputError(f"interpolation={cfg.interpolation}: is between weights=... and the last; name them")
     device, threads = choose_device(cfg.device), torch.get_num_threads()
     # All cores but one, which loaders have, whatever `workers` is: sums depend on the number
     torch.set_num_threads(max(1, threads - 1))
@@ -98,8 +96,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
         def validate(network: ResUNet) -> dict[str, float]:
             descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate
-            bounds = chosen.points, chosen.tau, chosen.minimum
-            return feature_match_recall(descriptor, validation, *bounds)
+            figures = feature_match_recall(descriptor, validation, chosen.points, chosen.tau, chosen.minimum)
+            if cfg.weights and not figures["feature_match_recall"]:
+                print("note: no pair matches; check that poses take scans into a common frame, in metres")
+            return figures
 
         if ranks.first:
             count = len(validation.pairs)
@@ -109,8 +109,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:
-            at = {"voxel": architecture.voxel}
-            start, network = load_weights(cfg.weights, at), trainer.output_network
+            start, network = load_weights(cfg.weights, {"voxel": architecture.voxel}), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
                 save_weights(folder / "mixed.safetensors", network)
