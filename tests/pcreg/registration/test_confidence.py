@@ -9,6 +9,7 @@ from pcreg.registration.judge.confidence import (
     MIN_INLIERS,
     TERMS,
     ConfidenceModel,
+    values_of,
 )
 from pcreg.registration.judge.observability import Observability
 from tests.pcreg.evidences import CORRIDOR, evidence
@@ -43,7 +44,7 @@ LITTLE = {
         ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of one cloud"),
         ({"curved_contradiction": 0.7}, "70% of the edges and small objects"),
         ({"same_side_ratio": 0.0}, "other side"),
-        ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
+        ({"observability": CORRIDOR, "contradiction": 0.4}, "slide along (1.00, 0.00, 0.00)"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
         ({"plane_rmse": 0.5}, "the overlap is 60%, but its surfaces lie 0.50 voxels apart"),
     ],
@@ -56,13 +57,6 @@ def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
     assert words in verdict.reason
 
 
-def test_few_inliers_in_a_small_overlap_are_not_believed():
-    """The evidence of two unrelated clouds, described by FPFH."""
-    counts = {"matches": 389, "inliers": 6, "inlier_thickness": 0.13, "overlap": 0.1, "plane_rmse": 0.22}
-    seen = {"free_space_violation": 0.0, "contradiction": 0.003, "observability": Observability(0.043, ())}
-    assert not MODEL.verdict(evidence(**counts | seen)).registered
-
-
 def test_more_of_any_term_never_lowers_the_log_odds():
     """Wherever the terms are, even where no motion was."""
     rng = np.random.default_rng(0)
@@ -71,6 +65,10 @@ def test_more_of_any_term_never_lowers_the_log_odds():
         more = values.copy()
         more[:, term] += rng.uniform(0, 3, len(values)) * MODEL.deviation[term]
         assert (MODEL.log_odds(more) >= MODEL.log_odds(values)).all()
+    within = (values - MODEL.mean).clip(-4 * MODEL.deviation, 4 * MODEL.deviation)
+    np.testing.assert_allclose(MODEL.log_odds(MODEL.mean + within), MODEL.log_odds(values))
+    much, more = (evidence(inlier_thickness=n, observability=Observability(n / 150, ())) for n in (20, 40))
+    np.testing.assert_array_equal(values_of(much), values_of(more))
 
 
 @pytest.mark.parametrize("flaw", [{"observability": CORRIDOR}, {"inliers": 0}, {"inliers": MIN_INLIERS - 1}])
@@ -88,16 +86,17 @@ def test_of_motions_as_good_none_is_believed(count):
     assert "one with 300 inliers, the other with 290" in verdict.reason
 
 
-def test_a_poor_rival_hardly_matters():
-    rivals = [evidence(inliers=n, free_space_violation=share) for n, share in ((3, 0.2), (2, 0.3))]
-    verdict = MODEL.verdict(evidence(), rivals)
-    assert verdict.registered
-    assert verdict.confidence == pytest.approx(MAX_PROBABILITY, abs=0.01)
+VERDICTS = {"registered": ([0.71], [0.99, 0.1, 0.02]), "refused": ([0.69], [0.4, 0.29])}
+VERDICTS["ambiguous"] = [0.4, 0.05, 0.31], [0.9, 0.6, 0.8]
 
 
-def test_odds_exclude_each_other():
-    """Of three motions at most one is right."""
-    first, second, third = (evidence(inliers=n, free_space_violation=0.06) for n in (17, 12, 8))
-    likely = [MODEL.probability(each) for each in (first, second, third)]
-    odds = [p / (1 - p) for p in likely]
-    assert MODEL.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
+@pytest.mark.parametrize(("verdict", "cases"), VERDICTS.items())
+def test_odds_exclude_each_other(monkeypatch, verdict, cases):
+    """Of several motions at most one is right."""
+    monkeypatch.setattr(ConfidenceModel, "probability", lambda _, each: each.overlap)
+    for likely in cases:
+        first, *others = (evidence(overlap=p, inliers=round(100 * p)) for p in likely)
+        found, odds = MODEL.verdict(first, others), [p / (1 - p) for p in likely]
+        assert found.confidence == pytest.approx(odds[0] / (1 + sum(odds)))
+        assert (found.registered, found.ambiguous) == (verdict == "registered", verdict == "ambiguous")
+        assert (f"the other with {100 * max(likely[1:], default=0):.0f};" in found.reason) is found.ambiguous

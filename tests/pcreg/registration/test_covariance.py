@@ -29,12 +29,14 @@ def scanned(sides, noise: float, T: np.ndarray | None = None, seed: int = 0) -> 
     """The covariance of T between a scan with that noise, metres, and the scene without."""
     T = np.eye(4) if T is None else T
     target, normals = walls(*sides)
-    seen = target + noise * np.random.default_rng(seed).standard_normal((len(target), 1)) * normals
+    rng = np.random.default_rng(seed)
+    seen = target + noise * rng.standard_normal((len(target), 1)) * normals
+    normals += 2 * noise * rng.standard_normal(normals.shape)  # as estimated ones
     return covariance_of(transform(inverse(T), seen), target, normals, T)
 
 
-def covariance_of(source: np.ndarray, target: np.ndarray, normals: np.ndarray, T: np.ndarray) -> np.ndarray:
-    return covariance(Overlap.of(source, target, normals, T, VOXEL), T, VOXEL)
+def covariance_of(source, target, normals, T: np.ndarray, unit: float = 1.0) -> np.ndarray:
+    return covariance(Overlap.of(source, target, normals, T, unit * VOXEL), T, unit * VOXEL)
 
 
 def deviations(C: np.ndarray) -> np.ndarray:
@@ -53,8 +55,15 @@ def test_it_is_large_along_a_corridor_and_small_across():
 
 
 def test_twice_the_noise_is_four_times_the_covariance():
-    once, twice = scanned(ROOM, 0.01), scanned(ROOM, 0.02)
+    """And a room ten times as large, with as much more noise, has the same rotations."""
+    target, normals = walls(*ROOM)
+    noise = 0.01 * np.random.default_rng(0).standard_normal((len(target), 1)) * normals
+    once, twice, larger = (
+        covariance_of(unit * (target + share * noise), unit * target, normals, np.eye(4), unit)
+        for share, unit in ((1, 1), (2, 1), (1, 10))
+    )
     np.testing.assert_allclose(np.diag(twice) / np.diag(once), 4, rtol=0.1)
+    np.testing.assert_allclose(np.diag(larger) / np.diag(once), [1, 1, 1, 100, 100, 100], rtol=0.01)
 
 
 def test_errors_that_neighbours_share_count_more_than_noise_of_each_point():

@@ -1,9 +1,11 @@
 """Evidence about motions that are right, and about others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
@@ -47,14 +49,21 @@ def test_a_shape_speaks_for_itself():
     assert found.observability.free == ()
     assert found.contradiction == pytest.approx(1 / (len(here.surface) + 5))  # of all that is seen, none
     assert found.curved_contradiction == pytest.approx(1 / 5)  # nothing is curved
+    bent = replace(here, variation=np.repeat([0.03, 0.12], len(here.surface) // 2))  # half, and all the way
+    found = about(bent, bent, np.eye(4), agree=np.ones(len(here.points), dtype=bool))
+    assert found.curved_contradiction == pytest.approx(1 / (0.75 * len(here.surface) + 5))
+    least = np.linalg.eigvalsh(np.cov(here.points.T))[0]
+    assert found.inlier_thickness * DISTANCE == pytest.approx(least**0.5)
 
 
 def test_a_surface_laid_on_its_back():
     """The source saw the wall from behind: all of it is seen from opposite sides."""
     points, normals = wall()
     front, back = described(points[:1600], normals[:1600]), described(points[:1600], -normals[:1600])
-    assert about(front, front, np.eye(4)).same_side_ratio == 1.0
-    assert about(front, back, np.eye(4)).same_side_ratio == 0.0
+    T = se3(rotation_about((1, 2, 3), 70), np.array([1.0, 2.0, 3.0]))
+    for target, ratio in ((front, 1.0), (back, 0.0)):
+        source = described(transform(inverse(T), front.points), front.normals @ T[:3, :3])
+        assert about(source, target, T).same_side_ratio == ratio
 
 
 def test_things_in_free_space_count_in_both_directions():
@@ -87,5 +96,6 @@ def test_nothing_in_common_is_no_evidence():
     found = about(here, here, T)
     assert (found.same_side_ratio, found.observability.min_observability) == (1.0, 0.0)
     assert found.plane_rmse == 0.5
-    few = described(here.points[:9], here.normals[:9])
-    assert about(few, few, np.eye(4), ALL[:9]).plane_rmse == 0.5
+    for count, rmse in ((9, 0.5), (10, 0.0)):
+        few = described(here.points[:count], here.normals[:count])
+        assert about(few, few, np.eye(4), ALL[:count]).plane_rmse == rmse

@@ -51,13 +51,17 @@ def test_a_map_of_two_scans_is_two_views():
     """Of a sensor that went from x = 0 to 10: what stood behind it by then is not in its way."""
     near, far = wall(4.0), wall(4.0) + np.array([10.0, 0, 0])
     places = np.repeat([[0.0, 0, 0], [10.0, 0, 0]], [len(near), len(far)], axis=0)
-    views = views_of(np.concatenate([near, far]), places, margin=0.3)
-    assert [view.origin[0] for view in views] == [0, 10]
-    assert free_space_violation(np.concatenate([near, far]), views, margin=0.3) == 0
+    places[::2, 0] += 0.1
+    both = np.concatenate([near, far])
+    views = views_of(both, places, margin=0.3)
+    assert [view.origin[0] for view in views] == pytest.approx([0.05, 10.05])  # of places 0.1 m apart
+    assert free_space_violation(both, views, margin=0.3) == 0
     board = wall(2.0, half=0.4)
     assert free_space_violation(board, views, margin=0.3) == 1  # seen by the first; behind the second
-    free = FreeSpace(board, np.concatenate([near, far]), 0.3, (np.zeros(3), places))
+    free = FreeSpace(board, both, 0.3, (np.zeros(3), places))
     assert free(np.eye(4)[None]) >= 0.5
+    ways = Overlap.of(board, both, both, np.eye(4), 0.3), (np.ones(len(board)), np.ones(len(both)))
+    assert free.sights(np.eye(4), *ways)[0].against == len(board)
 
 
 def sight(source: np.ndarray, target: np.ndarray):
@@ -102,11 +106,14 @@ def test_points_between_those_of_a_far_wall_are_not_beside_it():
     assert sight(dense, beams).curved_against == 0
     assert sight(dense - np.array([4, 0, 0]), beams).curved_against > 0.6 * len(dense)  # all that is seen
     assert sight(dense + np.array([0.5, 0, 0]), dense).curved_against > 0.8 * len(dense)
+    assert sight(dense + np.array([0.9, 0, 0]), dense).curved_against == 0
 
 
 def test_a_sensor_sees_as_much_behind_it_as_before_it():
     """Two boards before a wall, side by side, with a gap between them and none."""
     board, wide = wall(2.0, half=0.3), wall(4.0)
+    wider = sight(wide / 2, board * 2)
+    assert wider.against == wider.covered < len(wide)
     for apart in (0.6, 1.0):
         boards = np.concatenate([board + np.array([0, y, 0]) for y in (-apart / 2, apart / 2)])
         before, behind = (sight(turn * boards, turn * wide) for turn in ([1, 1, 1], [-1, -1, 1]))

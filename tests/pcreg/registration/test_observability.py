@@ -74,9 +74,12 @@ def test_from_one_percent_of_the_points_on_a_wall_holds_a_corridor(count, kinds)
     assert found.min_observability == pytest.approx(count / len(points))
 
 
-def test_firmness_has_no_unit_and_no_sign_of_normals():
+@pytest.mark.parametrize(
+    "scene", [box, lambda rng: joined(ball(rng), *(sheet(n, 0, [1, 1, 1], rng) for n in (0, 1, 2)))]
+)
+def test_firmness_has_no_unit_and_no_sign_of_normals(scene):
     rng = np.random.default_rng(0)
-    points, normals = box(rng)
+    points, normals = scene(rng)
     signs = rng.choice([-1.0, 1.0], (len(points), 1))
     assert observability(1000 * points, signs * normals).min_observability == pytest.approx(
         observability(points, normals).min_observability
