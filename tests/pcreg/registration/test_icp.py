@@ -79,7 +79,7 @@ def test_hardly_worse_than_the_start(seed):
     target, noise = rng.uniform(0, 1, (300, 3)), 0.02 * rng.normal(size=(150, 3))
     source = np.concatenate([target[:150] + noise, rng.uniform(0, 1, (150, 3))])
     refined = refine(source, target, np.eye(4), distance=0.15)
-    least = (1 - icp.SCORE_TOLERANCE) * score(source, target, np.eye(4), 0.15) - 1e-9
+    least = (1 - 0.01) * score(source, target, np.eye(4), 0.15) - 1e-9
     assert score(source, target, refined.T_target_source, 0.15) >= least
 
 
@@ -92,6 +92,10 @@ def test_overlap_and_rmse_are_those_of_the_near_points():
 
 
 def test_clouds_out_of_reach_keep_the_start():
+    """And so does what a slide determines a hundred million times less than all else."""
+    for least, step in ((1e-9, 0.0), (1e-7, 1.0)):
+        sums = np.insert(np.diag([1, 1, 1, 1, 1, least]), 6, least, axis=1)
+        assert icp._solution(sums)[5] == pytest.approx(step)
     start = se3(np.eye(3), np.array([50.0, 0, 0]))
     refined = refine(corner(500), corner(500), start, distance=0.1)
     np.testing.assert_allclose(refined.T_target_source, start, atol=1e-9)

@@ -52,7 +52,7 @@ def test_tensors_have_the_same_matches():
 @pytest.mark.parametrize("like", [np.asarray, torch.from_numpy])
 def test_further_points_are_of_mutual_and_of_some_one_way_matches_each_once(like, monkeypatch):
     monkeypatch.setattr(matching, "MAX_ONE_WAY", 2)
-    found = Matches(np.array([[1, 1], [2, 0]]), np.array([[0, 0], [1, 1], [2, 0], [3, 0]]))
+    found = Matches(np.array([[1, 1], [3, 1], [2, 0]]), np.array([[0, 0], [1, 1], [2, 0], [3, 0]]))
     source, target = found.further_points(like(np.eye(4)), like(np.eye(2)))
     assert (source.argmax(1).tolist(), target.argmax(1).tolist()) == ([0, 1, 2], [0, 1, 0])
 

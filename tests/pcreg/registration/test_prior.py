@@ -117,9 +117,24 @@ def test_a_violation_is_put_into_words():
         there = se3(np.eye(3), middle)
         return upright() @ there @ se3(rotation_about(UP, degrees), np.zeros(3)) @ inverse(there)
 
+    def shifted(metres):
+        return se3(np.eye(3), metres * UP) @ upright()
+
     assert near.violation(turned(9)) == ""
     assert "is 0.00 m and 11.0 degrees from" in near.violation(turned(11))
-    assert "is 0.60 m and 0.0 degrees from" in near.violation(se3(np.eye(3), 0.6 * UP) @ upright())
+    assert "is 0.60 m and 0.0 degrees from" in near.violation(shifted(0.6))
+    tilts = [se3(rotation_about((0, 1, 0), degrees), np.zeros(3)) for degrees in (9.9, 10.1)]
+    limits = (near, turned(14.9), turned(15.1)), (near, shifted(0.59), shifted(0.61)), (gravity, *tilts)
+    for prior, *pair in limits:
+        assert prior.allows(np.stack(pair), DISTANCE).tolist() == [True, False]
+    for degrees, metres in ((10, 0.55 + 4 * np.sin(np.radians(5))), (400, 4.55)):  # 2 m from the middle
+        wide = Prior(near=upright(), within=(0.5, degrees)).about(source)
+        for prior, at in ((wide, middle), (wide.between(middle, -middle), 0 * middle)):
+            place = np.tile(at + 2 * np.eye(3)[0], (2, 1))
+            moved = transform(prior.near, place) + np.outer([metres - 0.01, metres + 0.01], UP)
+            assert prior.possible(place, moved, DISTANCE).tolist() == [True, False]
+    box = transform(upright(), middle[None]) + np.array([[0, 0, 0.8], [1, 1, 1]])
+    assert [near.reaches(box, radius) for radius in (0.29, 0.31)] == [False, True]
 
 
 @pytest.mark.parametrize(

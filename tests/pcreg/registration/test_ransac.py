@@ -1,4 +1,4 @@
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -43,6 +43,9 @@ def test_a_motion_scores_the_more_the_nearer_its_inliers_are():
     matched = MatchedPoints(p, p + np.outer([0, 0.5, 0.9, 2], [1, 0, 0]), 1.0)
     assert matched.scores(np.eye(4)[None]) == pytest.approx([1 + 0.75 + 0.19])
     np.testing.assert_allclose(matched.inlier_sums(np.eye(4)[None])[0, :2], [1.94, 3])
+    for count, moved in ((2, 0.0), (4, 0.5)):  # three determine a motion
+        refitted = MatchedPoints(p[:count], p[:count] + np.array([0.5, 0, 0]), 1.0).refit(np.eye(4)[None])
+        assert refitted[0, 0, 3] == pytest.approx(moved)
 
 
 @pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.05, 3), (0.5, 4)])
@@ -68,17 +71,10 @@ def test_far_from_the_origin():
     assert residuals.max() < 1e-3
 
 
-@pytest.mark.parametrize("P", [0, 1, 2])
-def test_too_few_correspondences_give_the_identity(P):
+@pytest.mark.parametrize(("P", "growth"), [(0, 1), (1, 1), (2, 1), (50, 3)])  # then no edge keeps its length
+def test_too_few_correspondences_give_the_identity(P, growth):
     source = np.random.default_rng(0).normal(size=(P, 3))
-    found = ransac(source, source, distance=1.0)
-    np.testing.assert_array_equal(found, np.eye(4)[None])
-
-
-def test_correspondences_that_cannot_agree_give_the_identity():
-    source = np.random.default_rng(0).normal(size=(50, 3))
-    found = ransac(source, 3 * source, distance=0.1)  # no edge keeps its length
-    np.testing.assert_array_equal(found, np.eye(4)[None])
+    np.testing.assert_array_equal(ransac(source, growth * source, distance=0.1), np.eye(4)[None])
 
 
 def test_clean_matches_need_few_samples(caplog):
@@ -119,16 +115,11 @@ def test_what_clouds_say_of_a_motion_outweighs_a_few_matches_more(alternatives):
 
     estimate, *_ = ransac(source, target, distance=0.05)
     assert translation_error(estimate, T_wrong) < 1e-6
-    for said in {"agreement": are_right}, {"free_space": lambda motions: 1 - are_right(motions)}:
-        estimate, *_ = ransac(source, target, distance=0.05, **said)
-        assert translation_error(estimate, T) < 1e-6
-    estimate, *_ = ransac(
-        source,
-        target,
-        distance=0.05,
-        **dict.fromkeys(("agreement", "free_space"), lambda motions: np.ones(len(motions))),
-    )
-    assert translation_error(estimate, T_wrong) < 1e-6
+    for (judge, weight), share in product((("agreement", 0.7), ("free_space", -3.0)), (0.9, 1.1)):
+        said = share * 4 / 200 / weight  # against four matches of 200
+        judges = {judge: lambda motions, said=said: said * are_right(motions)}
+        estimate, *_ = ransac(source, target, distance=0.05, **judges)
+        assert translation_error(estimate, T if share > 1 else T_wrong) < 1e-6
 
 
 def test_where_few_matches_are_right_more_are_asked():
@@ -146,8 +137,11 @@ def test_where_few_matches_are_right_more_are_asked():
     assert translation_error(estimate, T) < 0.05
 
 
-def test_where_many_matches_are_right_no_more_are_asked(monkeypatch):
-    monkeypatch.setattr(estimation, "consistent_motions", None)
-    source, target, T = correspondences(inlier_ratio=0.35)
+@pytest.mark.parametrize(("inlier_ratio", "asked"), [(0.35, []), (0.25, [0.0375])])
+def test_where_many_matches_are_right_no_more_are_asked(monkeypatch, inlier_ratio, asked):
+    calls, none = [], np.empty((0, 4, 4))
+    monkeypatch.setattr(estimation, "_consistent", lambda *given: calls.append(given[2]) or none)
+    source, target, T = correspondences(inlier_ratio=inlier_ratio)
     estimate, *_ = ransac(source, target, distance=0.0375, one_way=(source, target))
     assert translation_error(estimate, T) < 1e-3
+    assert calls == asked
