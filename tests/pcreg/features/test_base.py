@@ -4,7 +4,6 @@ import pytest
 from pcreg.arrays import is_on_host, to_host
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
-from pcreg.geometry.se3 import random_rotation
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.runtime.errors import InputError
 from tests.pcreg.devices import DEVICES
@@ -15,18 +14,6 @@ def wavy_sheet(n=30, spacing=0.05):
     u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
     w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
     return np.stack([u, v, w], axis=-1).reshape(-1, 3)
-
-
-def test_features_do_not_change_when_the_sensor_is_turned():
-    points = wavy_sheet()
-    turned = points @ random_rotation(np.random.default_rng(0)).T
-    fpfh = FPFH(voxel=0.025)  # keeps all points
-    described = [fpfh.describe(cloud) for cloud in (points, turned)]
-    rows = [np.lexsort(np.round(np.linalg.norm(d.points, axis=1), 9)[None]) for d in described]
-    features = [d.features[row] for d, row in zip(described, rows, strict=True)]
-    # A pair at the edge between two bins of the histogram may change sides.
-    assert np.median(np.abs(features[0] - features[1]).max(1)) < 0.1
-    assert np.median(np.abs(features[0]).max(1)) > 10
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
@@ -76,7 +63,9 @@ def test_scales_are_described_side_by_side():
     points = wavy_sheet(40)
     points += np.random.default_rng(0).normal(0, 0.01, points.shape)  # no two are as near to a third
     network = ResUNet(Architecture(voxel=0.05))
-    one, both = (FCGF(network, scales=scales).describe(points) for scales in ([1], [1, 2]))
+    descriptors = [FCGF(network, scales=scales) for scales in ([1], [1, 2])]
+    assert descriptors[0].fingerprint != descriptors[1].fingerprint
+    one, both = (each.describe(points) for each in descriptors)
     coarse = FCGF(network, scales=[1]).at(0.1).describe(one.points)
     assert np.array_equal(both.points, one.points)
     assert both.features.dtype == one.features.dtype == np.float32

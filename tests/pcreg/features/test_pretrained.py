@@ -23,7 +23,8 @@ def test_the_file_is_the_one_that_its_card_describes():
 def test_a_network_knows_no_unit_of_length(factor):
     learned = FCGF.load()
     points = wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])
-    usual, other = learned.describe(points), learned.at(factor * learned.voxel).describe(factor * points)
+    clouds, finer = (points, points + np.array([0.5, 0.0, 3.0])), learned.at(factor * learned.voxel)
+    usual, other = learned.describe(*clouds), finer.describe(*(factor * each for each in clouds))
     np.testing.assert_array_equal(other.points, factor * usual.points)
     np.testing.assert_allclose(other.features, usual.features, atol=1e-5)
     assert "trained at 0.05 m" in learned.at(0.2).label

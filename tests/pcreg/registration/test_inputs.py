@@ -49,10 +49,13 @@ def test_tensors_of_other_types(dtype):
     np.testing.assert_array_equal(check_viewpoint(trained[0, :3]), [1, 0, 0])
 
 
-@pytest.mark.parametrize("unit", ["m", "mm"])
+@pytest.mark.parametrize("unit", METRES := {"m": 1, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254})
 def test_the_array_of_the_caller_is_not_changed_nor_kept(unit):
     given = POINTS.copy()
-    as_cloud(given, "left", unit).points[:] = 0
+    cloud = as_cloud(given, "left", unit)
+    np.testing.assert_allclose(cloud.points, METRES[unit] * given)
+    assert cloud.units == unit
+    cloud.points[:] = 0
     np.testing.assert_array_equal(given, POINTS)
 
 

@@ -9,8 +9,9 @@ from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 
 
-def test_the_name_says_all_that_a_description_depends_on(tmp_path):
-    file, descriptor = CloudFile("a.ply", "m", None, "auto"), FPFH(0.1)
+def test_the_name_says_all_that_a_description_depends_on(tmp_path, monkeypatch):
+    file, descriptor, named, learned = CloudFile("a.ply", "m", None, "auto"), *(FPFH(0.1) for _ in range(3))
+    named.name, learned.fingerprint = "own", "1a2b"
     cases = [(file, descriptor, None, False), (file, descriptor, None, True)]
     for changed in (
         {"path": "b.ply"},
@@ -22,9 +23,13 @@ def test_the_name_says_all_that_a_description_depends_on(tmp_path):
         {"state": (0, 1)},
     ):
         cases.append((replace(file, **changed), descriptor, None, False))
-    cases += [(file, other, None, False) for other in (FPFH(0.2), FPFH(0.1, "cuda"))]
+    cases += [(file, other, None, False) for other in (FPFH(0.2), FPFH(0.1, "cuda"), named, learned)]
     cases += [(file, descriptor, Viewpoint(np.full(3, at), known=False), False) for at in (0.0, 1.0)]
     names = {StoredCloud(each, tmp_path, "cpu")._path(*settings) for each, *settings in cases}
     assert len(names) == len(cases)
     same = StoredCloud(replace(file), tmp_path, "cpu")._path(FPFH(0.1), None, False)
     assert same in names
+    monkeypatch.setattr(StoredCloud, "_describe", lambda *_: object())
+    cloud = StoredCloud(file, tmp_path, "cpu")
+    kept = {cloud.at(by, place, twice=twice) for each, by, place, twice in cases if each is file}
+    assert len(kept) == sum(each is file for each, *_ in cases)
