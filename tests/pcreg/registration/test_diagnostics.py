@@ -11,11 +11,12 @@ ROUND = np.c_[np.cos(AROUND), np.sin(AROUND), np.zeros(2000)]
 FLOOR = described(np.c_[FLAT, np.zeros(2000)], np.tile([0.0, 0.0, 1.0], (2000, 1)))
 PIPE = described(np.c_[ROUND[:, :2], FLAT[:, 0]], ROUND)
 SIDES = np.eye(3)[RNG.integers(0, 3, 2000)]
+BALL = described(*[ROUND * np.cos(FLAT[:, :1] / 2) + np.sin(FLAT[:, :1] / 2) * [0, 0, 1]] * 2)
 BOX = described(RNG.uniform(-1, 1, (2000, 3)) * (1 - SIDES) + SIDES, SIDES)
 
 
 @pytest.mark.parametrize(
-    ("cloud", "words"), [(FLOOR, "nearly a plane"), (PIPE, "all along one direction"), (BOX, None)]
+    ("cloud", "words"), [(FLOOR, "nearly a"), (PIPE, "all along one"), (BALL, "around an axis"), (BOX, None)]
 )
 def test_surfaces_that_fit_themselves_in_other_places(cloud, words):
     assert diagnostics.degenerate_surfaces(BOX, BOX) == []
@@ -36,4 +37,4 @@ def test_extents_that_differ_by_a_unit(factor, unit):
 def test_clouds_as_large_as_a_town_may_be_in_millimetres():
     assert diagnostics.doubtful_units(3000 * BOX.surface, 2000 * BOX.surface)
     assert not diagnostics.doubtful_units(3000 * BOX.surface, BOX.surface)
-    assert not diagnostics.doubtful_units(BOX.surface, BOX.surface)
+    assert not diagnostics.doubtful_units(600 * BOX.surface, 600 * BOX.surface)

@@ -110,17 +110,17 @@ def test_features_of_two_samples_are_more_alike_where_the_clouds_touch(room, pai
     assert alike[1] > alike[0] + 0.01
 
 
-@pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
-def test_another_voxel_size_is_tried_where_it_may_help(pair, monkeypatch, confidence, tried):
-    learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))
-    refused = learned.match(*(cloud.at(learned.descriptor) for cloud in pair))
-    refused = replace(refused, registered=False, confidence=confidence)
-    monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: refused)
-    asked = []
+@pytest.mark.parametrize(
+    ("confidence", "descriptor", "tried"),
+    [(0.01, FCGF.load(voxel=VOXEL), False), (0.3, FCGF.load(voxel=VOXEL), True), (0.01, FPFH(VOXEL), True)],
+)
+def test_another_voxel_size_is_tried_where_it_may_help(pair, monkeypatch, confidence, descriptor, tried):
+    asked, seeds, refused = [], set(), replace(matched(pair), registered=False, confidence=confidence)
+    monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, seed=0: seeds.add(seed) or refused)
 
     def scales():
-        yield learned
+        yield SingleScaleRegistrar(descriptor)
         asked.append(True)
 
-    assert answer_at_scales(*pair, scales()).confidence == confidence
-    assert bool(asked) is tried
+    assert answer_at_scales(*pair, scales(), seed=5).confidence == confidence
+    assert (bool(asked), seeds) == (tried, {5})  # that of the mirror test, too

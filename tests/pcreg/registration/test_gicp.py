@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
-from pcreg.registration.strategy.gicp import Fit, Scan, register_scans
+from pcreg.registration.strategy import gicp
+from pcreg.registration.strategy.gicp import Fit, Scan, register_from, register_scans
 from pcreg.runtime.errors import InputError
 from tests.datasets.street import street_pose, street_scan
 
@@ -50,9 +51,12 @@ def test_a_registration_that_ended_elsewhere_is_rejected(scans):
         (0.31, 0.08, 1.0, "moved by more than 0.9 m"),
     ],
 )
-def test_each_rejection_has_its_threshold(overlap, free_space_violation, correction, reason):
+def test_each_rejection_has_its_threshold(monkeypatch, overlap, free_space_violation, correction, reason):
     fit = Fit(np.eye(4), overlap, free_space_violation, correction)
     assert fit.rejection(0.3, max_correction=0.9) == reason
+    monkeypatch.setattr(gicp, "register_scans", lambda *given: given[2])  # in place of guesses: their fits
+    less = Fit(np.eye(4), 0.1, 1.0, 0.0)
+    assert register_from(None, None, less, fit, less) is fit
 
 
 def test_scans_without_points_and_a_missing_package_are_bad_input(monkeypatch):
