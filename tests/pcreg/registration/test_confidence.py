@@ -92,7 +92,7 @@ VERDICTS["ambiguous"] = [0.4, 0.05, 0.31], [0.9, 0.6, 0.8]
 
 @pytest.mark.parametrize(("verdict", "cases"), VERDICTS.items())
 def test_odds_exclude_each_other(monkeypatch, verdict, cases):
-    """Of several motions at most one is right."""
+    """At most one of several motions is right."""
     monkeypatch.setattr(ConfidenceModel, "probability", lambda _, each: each.overlap)
     for likely in cases:
         first, *others = (evidence(overlap=p, inliers=round(100 * p)) for p in likely)

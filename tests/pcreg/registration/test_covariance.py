@@ -55,7 +55,7 @@ def test_it_is_large_along_a_corridor_and_small_across():
 
 
 def test_twice_the_noise_is_four_times_the_covariance():
-    """And a room ten times as large, with as much more noise, has the same rotations."""
+    """A room ten times as large, with ten times the noise, has the same covariance of rotations."""
     target, normals = walls(*ROOM)
     noise = 0.01 * np.random.default_rng(0).standard_normal((len(target), 1)) * normals
     once, twice, larger = (

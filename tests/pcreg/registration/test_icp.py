@@ -92,7 +92,7 @@ def test_overlap_and_rmse_are_those_of_the_near_points():
 
 
 def test_clouds_out_of_reach_keep_the_start():
-    """And so does what a slide determines a hundred million times less than all else."""
+    """A direction that is determined a hundred million times less than all others stays as it was, too."""
     for least, step in ((1e-9, 0.0), (1e-7, 1.0)):
         sums = np.insert(np.diag([1, 1, 1, 1, 1, least]), 6, least, axis=1)
         assert icp._solution(sums)[5] == pytest.approx(step)
