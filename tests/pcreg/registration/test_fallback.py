@@ -72,7 +72,7 @@ def test_no_motion_that_fits_worse_than_the_mirror_image_is_accepted(pair, monke
 
 def test_clouds_that_fit_do_not_fit_mirrored(pair):
     a, b = (cloud.at(SCALE.descriptor) for cloud in pair)
-    assert fallback.mirror_confidence(SCALE, a, b, 0, Clock()) < 0.2
+    assert fallback.mirror_confidence(SCALE, a, b, 0, Clock()) < MIN_CONFIDENCE
 
 
 def test_a_mirrored_cloud_fits_in_the_mirror_whatever_a_prior_says(pair):
