@@ -10,6 +10,9 @@
 
 PYTHON ?= python3
 
+# The tests start many processes, each of which would compile all its modules again
+unexport PYTHONDONTWRITEBYTECODE
+
 demo: .venv/core
 	.venv/bin/python demo.py
 
