@@ -9,7 +9,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property(functools.cached_property):
-        """As since Python 3.12: without a lock that all objects of a class share."""
+        """Cached property of Python 3.12: without a lock that all instances share."""
 
         def __get__(self, instance: object | None, owner: type | None = None) -> Any:
             if instance is None:
@@ -19,4 +19,4 @@ else:
 
 
 __all__ = ["VERSION", "cached_property"]
-VERSION = "0.1.0"  # of the package: pyproject.toml reads it, and a checkout that is not installed has it, too
+VERSION = "0.1.0"  # read by pyproject.toml; a checkout that is not installed has it, too

@@ -1,6 +1,6 @@
-"""A Dask cluster as an executor: processes of several machines that see the same folders.
+"""A Dask cluster as an executor, on machines that share their folders.
 
-Each worker has one thread. The work of one that is gone is done by another.
+Each worker has one thread. If a worker is lost, the scheduler gives its calls to another one.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.records import code_fingerprint
 
-MAX_SECONDS = 20  # until a scheduler answers
+MAX_SECONDS = 20  # to wait for a scheduler's answer
 
 
 class Share(WorkerPlugin):
-    """Hold each worker, also one that comes later, to its share of the cores."""
+    """Limit each worker, including those that join later, to its share of the cores."""
 
     name, idempotent = "pcreg", True
 
-    def __init__(self, workers_per_gpu: int) -> None:
-        self.workers = workers_per_gpu  # 0: each has one core
+    def __init__(self, workers_per_machine: int) -> None:
+        self.workers = workers_per_machine  # 0: each uses one core
 
     async def setup(self, worker: Worker) -> None:
-        """Call parallel.give in the thread that works."""
+        """Call `parallel.give` in the worker's only computing thread."""
         cores = parallel.allowed()
         share = cores[: max(1, len(cores) // self.workers)] if self.workers else cores[:1]
         await asyncio.wrap_future(worker.executors["default"].submit(parallel.give, share))
@@ -37,13 +37,13 @@ class Share(WorkerPlugin):
 
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
-    """The workers of a scheduler; InputError for none, several threads in one, or another pcreg."""
+    """Yield an executor on a scheduler's workers; InputError if they cannot run this pcreg."""
     remedy = (
         "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
     )
     unreachable = f"{address or 'no address'}: no Dask scheduler answers ({{error}}); {remedy}"
     with refusing(unreachable, OSError, RuntimeError, TypeError, ValueError):
-        # A Client that cannot connect goes on trying. In a thread, as a notebook runs a loop in this one
+        # Connect once first, as a Client retries; in a thread, as a notebook has an event loop in this one
         with ThreadPoolExecutor(1) as thread:
             thread.submit(lambda: asyncio.run(_connect(address))).result()
         client = Client(address, timeout=MAX_SECONDS, set_as_default=False)
@@ -52,7 +52,7 @@ def executor_at(address: str, device: str) -> Iterator[Executor]:
         if not workers or max(worker["nthreads"] for worker in workers) > 1:
             found = "has workers with several threads" if workers else "has 0 workers"
             raise InputError(f"{address}: {found}; start them with `dask worker {address} --nthreads 1`")
-        # An exception of what unpickles there, such as ModuleNotFoundError
+        # Unpickling on a worker may raise any exception, such as ModuleNotFoundError
         with refusing(f"{address}: a worker cannot run pcreg ({{error}}); install it there", Exception):
             theirs = set(client.run(code_fingerprint, ".").values())
         if theirs != {code_fingerprint(".")}:
@@ -62,14 +62,14 @@ def executor_at(address: str, device: str) -> Iterator[Executor]:
         try:
             yield client.get_executor(pure=False)
         except (KilledWorker, CommClosedError, CancelledError) as error:
-            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it fails to connect again
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # no reconnection errors
             raise InputError(
-                f"{address}: the scheduler is gone, or one piece of work ended several workers, perhaps for "
-                "want of memory; run again, what is done is kept"
+                f"{address}: the scheduler is gone, or one call ended several workers, perhaps as memory "
+                "ran out; run the command again: it continues after the finished work"
             ) from error
 
 
 async def _connect(address: str) -> None:
-    """Reach the address once; OSError or ValueError where that fails."""
+    """Connect to the address once; OSError or ValueError if that fails."""
     arguments = Security().get_connection_args("client")
     await (await connect(address, timeout=MAX_SECONDS, **arguments)).close()

@@ -1,4 +1,4 @@
-"""Choice of a device, and settings by which PyTorch repeats its results."""
+"""Choice of a device, and settings that make results of PyTorch repeatable."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from pcreg.runtime.extras import require
 
 
 def choose_device(name: str) -> str:
-    """The device of this name, `cpu`, `cuda` or `cuda:N`; for `auto` a GPU that can be used, else `cpu`.
+    """Check the name of a device; `auto` becomes `cuda` if a GPU can be used, else `cpu`.
 
-    Raises InputError for a device that this machine lacks.
+    Raises InputError unless it is `auto`, or `cpu`, `cuda` or `cuda:N` on this machine.
     """
     if name == "cpu" or (name == "auto" and find_spec("torch") is None):
         return "cpu"
@@ -34,7 +34,7 @@ def choose_device(name: str) -> str:
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """Have PyTorch add sums up in a fixed order, where it can: on a GPU, and with threads on a CPU."""
+    """Let PyTorch use deterministic algorithms within the block, where it has them."""
     import torch
 
     before = torch.get_deterministic_debug_mode()
@@ -46,7 +46,7 @@ def deterministic() -> Iterator[None]:
 
 
 class _OneThread:
-    """PyTorch on the calling thread alone: the same sums on any cores, and no hang after a fork."""
+    """Limit PyTorch to one thread: its sums repeat, and forked processes do not hang."""
 
     def __init__(self) -> None:
         self._lock, self._inside, self._before = Lock(), 0, 1

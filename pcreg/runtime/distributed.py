@@ -1,4 +1,4 @@
-"""Several processes that train one network, each on its GPU: as torchrun starts them."""
+"""Training of one network by several processes of torchrun, each on its own GPU."""
 
 import atexit
 import multiprocessing
@@ -17,7 +17,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.termination import end_with_parent
 
 Batch = TypeVar("Batch")
-TIMEOUT = timedelta(hours=6)  # for which others wait while the first process validates or computes truth
+TIMEOUT = timedelta(hours=6)  # others wait so long while the first process validates or computes ground truth
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Ranks:
                 distributed.broadcast(tensor, 0)
 
     def average(self, gradient: Tensor) -> None:
-        """Make an array its mean over all processes, after the backward pass, which may be a CUDA graph."""
+        """Average a gradient over all processes, in place; call this after the backward pass."""
         if self.count > 1:
             distributed.all_reduce(gradient)
             gradient /= self.count
 
     def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
-        """The batches; None as soon as one of the processes has none, so that all skip the step."""
+        """Yield each batch, or None if any process has None, so that all processes skip the step."""
         for batch in batches:
             yield batch if self.count == 1 or self._are_all(batch is not None) else None
 
     def _are_all(self, flag: bool) -> bool:
-        """True if the flag is true in all processes; waits for them."""
-        least = torch.tensor(int(flag))  # on the CPU: GPUs have other things to do
+        """Wait for all processes; True if the flag is true in each."""
+        least = torch.tensor(int(flag))  # on the CPU, so that no queue of a GPU is waited for
         distributed.all_reduce(least, distributed.ReduceOp.MIN)
         return bool(least)
 
@@ -70,10 +70,10 @@ ALONE = Ranks()
 
 @contextmanager
 def init_distributed(device: str) -> Iterator[Ranks]:
-    """The processes of this training: those that torchrun started, or this one alone.
+    """Join the processes that torchrun started; without torchrun yield this process alone.
 
-    Each takes the GPU of its own number, unless `device` is cpu, and ends with torchrun. After an exception
-    it does not wait for the others. Raises InputError if there are more processes than GPUs.
+    Each process uses the GPU of its local rank, unless `device` is cpu, and ends with torchrun. After an
+    exception it does not wait for the others. Raises InputError if there are more processes than GPUs.
     """
     if not distributed.is_torchelastic_launched():
         yield Ranks(device=device)
@@ -93,7 +93,7 @@ def init_distributed(device: str) -> Iterator[Ranks]:
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
     except BaseException:
-        # On GPUs leaving the group waits for the others, and they wait for this process.
+        # On GPUs destroying the group would wait for the other processes, which wait for this one
         atexit.register(_end)
         raise
     distributed.destroy_process_group()

@@ -1,4 +1,4 @@
-"""The exceptions that a person's input and a disk can cause."""
+"""Errors of input and of writing, and helpers that raise or catch them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ def first_line(error: BaseException) -> str:
 
 
 def in_short(notes: Sequence[str]) -> str:
-    """The first of some notes, and how many others there are."""
+    """The first note, and the number of further ones."""
     return f"{notes[0]}{f', and {len(notes) - 1} further notes' if notes[1:] else ''}"
 
 
@@ -26,14 +26,14 @@ class InputError(ValueError):
 
 
 class OutputError(InputError):
-    """A file that cannot be written: the fault of the disk or the folder, never of what was read."""
+    """A file that cannot be written because of the disk or the folder."""
 
 
 @contextmanager
 def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
-    """Raise InputError in place of these errors; `{error}` in the sentence is their first line.
+    """Raise InputError with this sentence in place of the given errors.
 
-    Want of memory is the fault of no input, and passes.
+    `{error}` in the sentence stands for the first line of the error. InputError and MemoryError pass.
     """
     try:
         yield
@@ -44,9 +44,9 @@ def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 def attempted(compute: Callable[[], Result]) -> tuple[Result | None, str]:
-    """The result of a call, or the sentence of its InputError, such as for too few points.
+    """Call a function: its result and "", or None and the message of its InputError.
 
-    OutputError passes: the next file could not be written either.
+    OutputError passes, as the next file could not be written either.
     """
     try:
         return compute(), ""

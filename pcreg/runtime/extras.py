@@ -1,4 +1,4 @@
-"""Packages that an installation has only with an extra, and the commands that install them."""
+"""Optional packages by extra, and the commands that install them."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from typing import Any
 from pcreg.runtime.errors import InputError, refusing
 
 CHECKOUT = Path(__file__).parents[2]
-PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do without
+PACKAGES = {  # required for each extra of pyproject.toml
     "fpfh": ("open3d",),
     "evaluate": ("hydra", "matplotlib", "omegaconf", "pydantic", "torch", "yaml"),
     "train": ("hydra", "omegaconf", "pydantic", "tensorboard", "torch", "yaml"),
@@ -26,7 +26,7 @@ PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do wi
 
 
 def command_for(extra: str) -> str:
-    """The command that installs an extra, or the core for '', and leaves a checkout editable."""
+    """The pip command that installs an extra, or the core for ''; editable in a checkout."""
     extras = f"[{extra}]" if extra else ""
     checkout = (CHECKOUT / "pyproject.toml").is_file()
     what = ["-e", f"{CHECKOUT}{extras}"] if checkout else [f"pcreg{extras}"]
@@ -41,7 +41,7 @@ def require(extra: str, purpose: str) -> None:
 
 
 def load_open3d() -> Any:
-    """Open3D; InputError with the remedy if it, or a system library that it needs, is missing."""
+    """Import Open3D; InputError, with the remedy, if it or a system library is missing."""
     remedy = (
         f"install it ({command_for('fpfh')}) and the system library that is named, on Debian and Ubuntu "
         "one of libusb-1.0-0, libegl1, libgl1 and libx11-6"

@@ -1,4 +1,4 @@
-"""Whole files or none, the leftovers of killed processes, and the lock of a run's folder."""
+"""Atomic writing of files, removal of unfinished ones, and the lock of a folder."""
 
 import errno
 import os
@@ -12,21 +12,21 @@ from pathlib import Path
 
 from pcreg.runtime.errors import InputError, OutputError
 
-# Raised by writing only; such errors name no file
+# Error numbers of writing alone; these errors name no file
 WRITE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-# What reading a damaged .npz raises: a flipped bit may mark a part as encrypted or compressed
+# Raised by reading a damaged .npz, in which a flipped bit may mark a part as encrypted or compressed
 DAMAGED_NPZ = OSError, ValueError, LookupError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error
 MARK = "unfinished"  # in the name of a file that is being written
-MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
+MAX_AGE_SECONDS = 86_400.0  # no process, on any host, takes so long to write a file
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary name, of the same suffix, beside `path`; on success it becomes `path` in one step.
+    """Yield a temporary path beside `path`, with its suffix; on success, rename it.
 
-    After an exception nothing is left behind and an older `path` is untouched. Raises OutputError if the
-    place cannot be written to; an OSError about any other file passes.
+    After an exception the temporary file is removed and an older `path` is unchanged. Raises OutputError if
+    `path` cannot be written; an OSError about another file passes.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{MARK}-{os.urandom(8).hex()}{path.suffix}")
@@ -47,16 +47,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text in one step, as `replacing`; file names in it keep bytes that are no UTF-8."""
+    """Write a text by `replacing`; names of files in it may hold bytes that are not UTF-8."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 @contextmanager
 def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
-    """Raise OutputError, naming `path`, where it cannot be written.
+    """Raise OutputError, which names `path`, in place of an OSError.
 
-    With `under_name`, that is the file being written, and an OSError about any other file passes.
+    With `under_name`, the temporary file that is written, an OSError about another file passes.
     """
     try:
         yield
@@ -70,10 +70,10 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: str | Path, remedy: str) -> Iterator[str | Path]:
-    """Lock a folder, which is made if need be, for this process by a file `.lock` in it; yields the folder.
+    """Lock a folder for this process by a file `.lock` in it, and yield the folder.
 
-    The lock ends with the process, and Ctrl-C says that the run continues. Raises InputError, naming the
-    `remedy`, if another process has the folder or it cannot be written to.
+    A missing folder is made. The lock ends with the process, and Ctrl-C says that the same command continues.
+    Raises InputError, with the `remedy`, if another process has the lock or the folder cannot be written to.
     """
     from filelock import FileLock, Timeout  # takes 20 ms
 
@@ -98,7 +98,7 @@ def locked(folder: str | Path, remedy: str) -> Iterator[str | Path]:
 
 @cache
 def clear_once(folder: Path) -> None:
-    """Remove from `folder` what killed processes left there a day ago or before; done once in a process."""
+    """Remove unfinished files that are older than a day from a folder, once per process."""
     with suppress(OSError):
         for path in folder.glob(f".*.{MARK}-*"):
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:

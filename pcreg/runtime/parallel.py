@@ -1,4 +1,4 @@
-"""Work shared among the cores; no answer depends on how many there are."""
+"""Work on several cores; no answer depends on their number."""
 
 import os
 import sys
@@ -29,19 +29,19 @@ def allowed() -> list[int]:
 
 
 def give(cores: list[int], *, pin: bool = False) -> None:
-    """Hold this process, and BLAS, OpenMP and PyTorch in it, to some cores for the rest of its life.
+    """Limit this process, with BLAS, OpenMP and PyTorch, to some cores until it ends.
 
-    The thread that will work calls this, for OpenMP and PyTorch keep a number per thread. With `pin` all
+    Call this in the thread that will compute: OpenMP and PyTorch have a limit per thread. With `pin` all
     threads stay on these cores.
     """
     _given[:] = cores
-    for library in ("OMP", "OPENBLAS", "MKL"):  # those that are loaded later
+    for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{library}_NUM_THREADS"] = str(len(cores))
     threadpool_limits(len(cores))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(len(cores))
     if pin and hasattr(os, "sched_setaffinity"):
-        for thread in os.listdir("/proc/self/task"):  # later ones inherit it
+        for thread in os.listdir("/proc/self/task"):  # threads that start later inherit this
             os.sched_setaffinity(int(thread), cores)
 
 
@@ -51,19 +51,18 @@ def cores() -> int:
 
 
 def cores_for(points: int) -> int:
-    """The number of cores to use for one query of a tree by so many points.
+    """The number of cores to use for one query of a tree by this number of points.
 
-    Few points per thread do not pay for its start: a refinement took 0.42 s with 32 threads, 0.16 s with 16.
+    A thread with few points takes longer than it saves: a refinement took 0.42 s with 32, 0.16 s with 16.
     """
     return max(1, min(cores(), points // MIN_POINTS_PER_THREAD))
 
 
 class one_for_blas(ContextDecorator):
-    """Within, each product of matrices is computed by the thread that calls it.
+    """Limit BLAS to the calling thread, as a context manager or a decorator.
 
-    BLAS would spread our narrow matrices over all cores, wait for them actively, and round sums in another
-    way. The limit is one number for the process: the first of several callers sets it, the last one restores
-    it.
+    BLAS would spread narrow matrices over all cores, which wait busily for each other, and round sums
+    differently. The limit holds for the process: the first of several blocks sets it, the last restores it.
     """
 
     _lock, _inside, _limits = Lock(), 0, None
@@ -85,7 +84,7 @@ class one_for_blas(ContextDecorator):
 
 
 def _let_any_thread_limit() -> None:
-    """Let any thread limit OpenBLAS next: threadpoolctl ignores all but the one that did before."""
+    """Let any thread limit OpenBLAS: threadpoolctl ignores all but the last one that did."""
     OpenBLASController.clear_controlling_thread(force=True)
 
 
@@ -96,9 +95,10 @@ def _blas() -> ThreadpoolController:
 
 
 def each(do: Callable[[Item], Answer], items: Iterable[Item], device: str = "cpu") -> list[Answer]:
-    """Map `do` over items on threads, where NumPy or SciPy does most of the work; answers in their order.
+    """Map `do` over items on threads, and return the results in order.
 
-    On a GPU items are done in turn: threads would wait for Python's lock.
+    NumPy or SciPy should do most of the work in `do`. On a GPU the items are processed in turn, as threads
+    would wait for Python's lock.
     """
     items = list(items)
     if device != "cpu" or min(len(items), cores()) < 2:

@@ -1,7 +1,7 @@
-"""Progress on stderr: a bar over items, or the step under way; and seconds by step.
+"""Progress on stderr, as a bar or as the current step, and seconds by step.
 
-Library code logs its steps at level INFO, and how far each is at level DEBUG. Nothing is shown while the
-logger `pcreg` is at level ERROR. Rich is imported where something is shown: most registrations end before.
+Library code logs its steps at level INFO, and the progress of each at level DEBUG. Nothing is shown while the
+logger `pcreg` is at level ERROR. Most registrations end before anything is shown: Rich is imported only then.
 """
 
 import logging
@@ -24,7 +24,7 @@ def is_shown() -> bool:
 
 
 def progress(items: Iterable[Item], words: str, total: int, *, transient: bool = False) -> Iterator[Item]:
-    """The items, with a bar on stderr over `total` of them, which disappears at the end if `transient`."""
+    """Yield the items under a bar on stderr for `total` of them; a `transient` bar is removed at the end."""
     if total == 0:
         return
     from rich import progress as rich
@@ -35,13 +35,13 @@ def progress(items: Iterable[Item], words: str, total: int, *, transient: bool =
     console = Console(file=sys.stderr)
     with rich.Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
         yield from bar.track(items, total=total)
-        bar.update(bar.task_ids[0], total=bar.tasks[0].completed)  # fewer, if `total` is a bound
+        bar.update(bar.task_ids[0], total=bar.tasks[0].completed)  # `total` may be an upper bound
 
 
 class Steps(logging.Handler):
-    """A context manager that shows on a terminal what the library logs, from two seconds on.
+    """Context manager that shows the last message that the library logged, on a terminal.
 
-    It is one line that changes, and disappears at the end. Of several threads the last message is shown.
+    The message appears after two seconds, in one line that is removed at the end.
     """
 
     def __init__(self, words: str) -> None:
@@ -90,11 +90,11 @@ class Clock:
         self._last = perf_counter()
 
     def lap(self, step: str) -> None:
-        """Give this step the time since the clock was made, or since the last call of either method."""
+        """Add the time since the clock was made, or since the last `lap` or `add`, to this step."""
         self.add({step: perf_counter() - self._last})
 
     def add(self, seconds: dict[str, float]) -> None:
-        """Add what other clocks measured up to now."""
+        """Add the seconds by step that another clock measured up to now."""
         for step, value in seconds.items():
             self.seconds[step] = round(self.seconds.get(step, 0.0) + value, 4)
         self._last = perf_counter()

@@ -1,7 +1,7 @@
-"""The record file of a run: one JSON line per pair, written as soon as the pair is done.
+"""The record file of a run: a JSON line per pair, written once the pair is done.
 
-A run that was stopped continues. Every line has what the run depends on, a checksum over code included, so
-that lines of different runs cannot be mixed.
+A run that was stopped continues. Every line holds the settings of its run and a checksum of the code, so that
+lines of different runs cannot be mixed.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ EVALUATING = (*REGISTERING, "datasets", "evaluation")
 
 @cache
 def code_fingerprint(*places: str) -> str:
-    """A checksum, twelve hexadecimal digits, over the sources in folders, and over files, of the package.
+    """Checksum, twelve hexadecimal digits, of code of the package.
 
-    It is computed once in a process, which keeps running the code that it has loaded.
+    `places` are files, or folders of which all Python files count. It is computed once per process, which
+    keeps running the code that it has loaded.
     """
     digest = hashlib.sha256()
     for place in sorted(PACKAGE / each for each in places):
@@ -40,10 +41,10 @@ def _dumped(values: dict[str, Any]) -> str:
 
 
 class Records:
-    """The records in `path`, by pair name, and the way to add to them.
+    """The records of a run in a file, by pair name.
 
-    `run` says what the figures depend on. Raises InputError, naming the first difference and the
-    `remedy`, if the file holds records of another run, and if it is damaged elsewhere than in its last line.
+    `run` holds all that the figures depend on. Raises InputError, with the first difference and the `remedy`,
+    if the file holds records of another run, and if a line before the last one is damaged.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Records:
     def add(self, record: dict[str, Any]) -> None:
         """Append a record, whose key `pair` is its name and whose values hold no NaN.
 
-        Raises OutputError if it cannot be written; what was written of the line is dropped by the next run.
+        Raises OutputError if it cannot be written; the next run drops an incomplete line.
         """
         line = _dumped({**record, "run": self.run})
         with writing(self.path):
@@ -71,7 +72,7 @@ class Records:
         self.by_pair[record["pair"]] = json.loads(line)  # as it comes back from the file
 
     def order(self, names: list[str]) -> None:
-        """Bring the lines of the file into the order of these pairs; workers finish in any order."""
+        """Sort the lines of the file by these pair names, as workers finish in any order."""
         place = {name: number for number, name in enumerate(names)}
         ordered = sorted(self.by_pair, key=lambda name: place.get(name, len(place)))
         if ordered != list(self.by_pair):

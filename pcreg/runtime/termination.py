@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, by which schedulers stop a process: it ends in order, and within seconds."""
+"""Orderly end of a process within seconds after Ctrl-C, or SIGTERM of a scheduler."""
 
 import logging
 import os
@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def termination() -> Iterator[None]:
-    """Within, SIGTERM raises SystemExit(143), as Ctrl-C raises KeyboardInterrupt.
+    """Let SIGTERM raise SystemExit(143) in the block, as Ctrl-C raises KeyboardInterrupt.
 
-    A process that waits for its threads is ended GRACE_SECONDS later. Only the main thread handles signals.
+    A process that still runs GRACE_SECONDS later is ended then. Only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -34,11 +34,11 @@ def termination() -> Iterator[None]:
 
 
 class deferred:
-    """Delay the first Ctrl-C or SIGTERM to the end of the block; a second one is raised at once.
+    """Delay the first Ctrl-C or SIGTERM to the end of the block; a second one acts at once.
 
-    `words` are logged when Ctrl-C comes. A signal is raised in place of an error of the block, too, as other
-    processes were probably stopped as well. One that this process ignores stays ignored. Within `termination`
-    a block that lasts longer than GRACE_SECONDS after SIGTERM ends with the process.
+    `words` are logged on Ctrl-C. The signal also replaces an exception of the block, as the same signal
+    probably stopped other processes and so caused the exception. Ignored signals stay ignored. Within
+    `termination` the process ends if the block lasts longer than GRACE_SECONDS after SIGTERM.
     """
 
     def __init__(self, words: str = "") -> None:
@@ -60,7 +60,7 @@ class deferred:
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
-        """Within, a signal is raised at once, and one that came before is raised now."""
+        """Raise signals at once within this block, first of all one that came before it."""
         self._waits = False
         try:
             self.check()
@@ -89,7 +89,7 @@ class deferred:
 
 
 def end_with_parent() -> None:
-    """Have this process end within seconds after the one that started it, however that one ends."""
+    """Start a thread that ends this process within seconds after its parent."""
     parent, number = parent_process(), os.getppid()
 
     def wait() -> None:

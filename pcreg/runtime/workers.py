@@ -1,6 +1,6 @@
-"""Worker processes: of this machine, each held to its cores, or of a cluster.
+"""Worker processes of this machine, each limited to its cores, or of a cluster.
 
-On one core no answer depends on the number of workers: one thread adds up every sum and draws random numbers.
+On the CPU each worker has one core, on which every sum has one order: no answer depends on their number.
 """
 
 import os
@@ -22,28 +22,28 @@ from pcreg.runtime.extras import require
 from pcreg.runtime.files import writing
 from pcreg.runtime.termination import deferred, end_with_parent
 
-# Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
-# scheduler
+# A number of processes, by default one per core or PER_GPU, a running executor, or a Dask scheduler's address
 Workers = int | Executor | str | None
 
-# An H100 with 16 cores refused 8.4, 15.7, 23.3 and 27.9 pairs a second of prepared clouds of 21,000 points
-# with 1, 2, 4 and 8 processes; of rooms of 270,000 points, not prepared, it did 9.8, 14.5, 20.9 and 23.8.
+# Pairs per second on an H100 with 16 cores by 1, 2, 4 and 8 processes: 8.4, 15.7, 23.3 and 27.9 of prepared
+# clouds of 21,000 points, all refused; 9.8, 14.5, 20.9 and 23.8 of rooms of 270,000 points, not prepared.
 PER_GPU = 4
 BROKEN = (
-    "a worker process ended unexpectedly, probably out of memory; run again with fewer: workers=1 (what is "
-    "done is kept)"
+    "a worker process ended unexpectedly, probably out of memory; run again with fewer workers, as in "
+    "workers=1: the run continues after the finished work"
 )
 NOT_BEGUN = (
-    "the worker processes could not start, as each imports the script; put its calls, in a file, under"
-    ' `if __name__ == "__main__":`, or give workers=0'
+    "the worker processes could not start: each imports the main script, which must be a file; put its calls"
+    ' under `if __name__ == "__main__":`, or give workers=0'
 )
 
 
 @contextmanager
 def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | None]:
-    """The executor of `workers`, which work on the device; None for 0: the work is done by the caller.
+    """Yield an executor whose workers use the device, or None for 0 workers.
 
-    An executor that is given goes on running. Processes of a number end with the context or this process.
+    Without workers the caller does the work. A given executor stays open. Processes that are started here
+    end with the block, or with this process.
     """
     if isinstance(workers, Executor):
         yield workers
@@ -64,7 +64,7 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
 
 @contextmanager
 def _processes(count: int | None, device: str) -> Iterator[Executor]:
-    """A pool of so many processes, each held to its share of the cores: on the CPU to one."""
+    """Yield a pool of `count` processes, each limited to its share of the cores, on the CPU to one."""
     cores, context, on_gpu = parallel.allowed(), get_context("spawn"), device != "cpu"
     count = count or (min(PER_GPU, len(cores)) if on_gpu else len(cores))
     cores_of_next, begun = context.SimpleQueue(), context.Event()
@@ -79,17 +79,17 @@ def _processes(count: int | None, device: str) -> Iterator[Executor]:
     except BrokenExecutor as error:
         raise InputError(BROKEN if begun.is_set() else NOT_BEGUN) from error
     finally:
-        pool.shutdown(cancel_futures=True)  # nobody waits for them if the caller failed
+        pool.shutdown(cancel_futures=True)  # after an error nothing waits for the pending calls
 
 
 def map_unordered(
     executor: Executor | None, function: Callable[..., Any], shared: tuple[Any, ...], items: Iterable[Any]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield (item, function(*shared, item)) as calls are done, in any order; here if there is no executor.
+    """Yield (item, function(*shared, item)) as calls end, in any order.
 
-    Function, arguments and results must be picklable. Each worker reads `shared` once, from a file in the
-    folder for temporary files, which a cluster must share ($TMPDIR). Ctrl-C and SIGTERM let the calls under
-    way end, and yield them, before they are raised; a second one does not wait.
+    Without an executor they run here. Function, arguments and results must be picklable. Each worker reads
+    `shared` once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). After
+    Ctrl-C or SIGTERM running calls end and are yielded before the signal is raised; a second does not wait.
     """
     if executor is None:
         for item in items:
@@ -111,7 +111,7 @@ def map_unordered(
 
 
 def _completed(pending: dict[Future[Any], Any], deferral: deferred) -> Iterator[tuple[Any, Any]]:
-    """Item and result of each call that ends; once a signal came, of those that cannot be cancelled."""
+    """Yield item and result of each call that ends; after a signal only of those that already run."""
     for future in as_completed(pending):
         yield pending.pop(future), future.result()
         if deferral.came is not None:
@@ -122,7 +122,7 @@ def _completed(pending: dict[Future[Any], Any], deferral: deferred) -> Iterator[
 
 
 def _begin(cores_of_next: Any, begun: Any) -> None:
-    """In a new worker: hold it to its cores, leave Ctrl-C to the parent, and end with the parent."""
+    """Initialise a worker: limit it to its cores, ignore Ctrl-C, and end it with its parent."""
     begun.set()
     parallel.give(cores_of_next.get(), pin=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -138,13 +138,13 @@ def _work(path: Path) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 def _call(folder: str, path: Path, item: Any) -> Any:
     with refusing(f"{folder}: a worker does not see this folder; work in a shared one", OSError):
-        os.chdir(folder)  # a worker of a cluster may have several callers by turns
+        os.chdir(folder)  # a cluster's worker may serve several callers in turn
     function, shared = _work(path)
     try:
         return function(*shared, item)
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))
-        except Exception:  # the caller could not load it, and would believe that the worker died
+        except Exception:  # an error that cannot be unpickled looks like a dead worker
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         raise
