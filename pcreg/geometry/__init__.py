@@ -1,1 +1,1 @@
-"""Rigid motions, voxel grids, normals and viewpoints, over arrays of NumPy or tensors of PyTorch."""
+"""Rigid motions, voxel grids, normals and viewpoints, for NumPy and PyTorch."""

@@ -1,4 +1,4 @@
-"""Normals of the surface that points were taken from, and how planar it is."""
+"""Surface normals of points, and the planarity of the surface."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from pcreg.geometry.se3 import dot
 from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
-# The six products xx xy xz yy yz zz by their axes, and the product in each entry of a matrix (3, 3)
+# Axes of the six products xx xy xz yy yz zz, and the product that each entry of a matrix (3, 3) takes
 FIRST, SECOND, ENTRIES = [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2], [0, 1, 2, 1, 3, 4, 2, 4, 5]
 QUERIES_AT_ONCE = 1 << 9  # on the CPU: their neighbours, a third of a megabyte, stay in the cache
 
@@ -18,11 +18,11 @@ MIN_PLANAR_FRACTION = 0.05
 
 
 def normals_of(points: Array, radius: float) -> tuple[Array, Array]:
-    """Unit normals (N, 3) of points (N, 3), of either sign, and their surface variation (N,).
+    """Unit normals (N, 3) of points (N, 3), of either sign, and surface variation (N,).
 
-    Both from up to 30 neighbours within `radius` metres. The variation is the least eigenvalue of their
-    covariance over the sum of all three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to 1/3, of an
-    isotropic distribution.
+    Both are computed from up to 30 neighbours within `radius` metres. The variation is the least eigenvalue
+    of their covariance over the sum of all three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to
+    1/3, of an isotropic distribution.
     """
     scatter = scatter_matrices(points, points, radius)
     least, normals = least_spread(scatter)
@@ -37,7 +37,7 @@ def towards(viewpoint: Array, points: Array, normals: Array) -> Array:
 
 
 def planar_fraction(variation: Array) -> float:
-    """Fraction of points, of a surface variation (N,), N > 0, below 0.06: nearly on a plane.
+    """Fraction of points, by surface variation (N,), N > 0, that lie nearly on a plane.
 
     Noise fills space: its normals have random directions, any two clouds of it overlap, and descriptor
     matches between them follow the outlines of the clouds and chance.
@@ -50,14 +50,14 @@ def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
     xp = namespace(points)
     distance, rows = Index(points).query(queries, NEIGHBORS, radius)
     near = xp.isfinite(distance)
-    rows *= near  # row 0 in place of neighbours that are missing, which count nothing
+    rows *= near  # missing neighbours become row 0, and have no weight
     columns = xp.stack([points[:, axis] for axis in range(3)])
     at_once = QUERIES_AT_ONCE if is_on_host(points) else max(1, len(queries))
     found = xp.empty((len(queries), 9), dtype=points.dtype, device=points.device)
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
         centred = _centred(columns, queries[some], rows[some], near[some])
-        # Stacked: a list as an index would be copied to a GPU
+        # Not centred[axes]: a list of indices would be copied to a GPU
         first, second = (xp.stack([centred[axis] for axis in axes]) for axes in (FIRST, SECOND))
         products = xp.einsum("pqk,pqk->pq", first, second)
         found[some] = xp.stack([products[product] for product in ENTRIES], axis=1)
@@ -65,7 +65,7 @@ def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
 
 
 def _centred(columns: Array, queries: Array, rows: Array, near: Array) -> Array:
-    """Coordinates (3, Q, K) of neighbours `rows` (Q, K) among (3, N) from their mean; 0 if not `near`."""
+    """Offsets (3, Q, K) from their mean of neighbours `rows` (Q, K) of columns (3, N); 0 if not `near`."""
     offsets = take(columns, rows.reshape(-1), 1).reshape(3, *rows.shape)
     offsets -= queries.T[:, :, None]
     offsets *= near
@@ -77,7 +77,7 @@ def _centred(columns: Array, queries: Array, rows: Array, near: Array) -> Array:
 def least_spread(scatter: Array) -> tuple[Array, Array]:
     """Least eigenvalue (Q,) and its unit eigenvector (Q, 3) of scatter matrices (Q, 3, 3).
 
-    The vector is zero where two eigenvalues are as small, as of points on a line.
+    The vector is zero where the two smallest eigenvalues are equal, as for points on a line.
     """
     xp, entries = namespace(scatter), [scatter[:, a, b] for a in range(3) for b in range(a, 3)]
     if is_on_host(scatter) or not scatter.is_cuda:
@@ -85,7 +85,7 @@ def least_spread(scatter: Array) -> tuple[Array, Array]:
     else:
         from pcreg.kernels.triton import plane_fit  # comes with builds for GPUs only
 
-        # The kernel takes sums of offsets and of their products: of offsets from the mean the first are zero
+        # The kernel takes sums of offsets and of their products; offsets from the mean add up to zero
         none = xp.zeros_like(entries[0])
         counts = xp.full_like(none, NEIGHBORS, dtype=xp.int64)
         sums = xp.stack([none, none, none, *entries], axis=1)

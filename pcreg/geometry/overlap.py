@@ -1,4 +1,4 @@
-"""Distances between two clouds, and how much of one the other sees."""
+"""Distances between two clouds, and the overlap of one with the other."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ def distances_to(
 def measured_overlap(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, distance: float
 ) -> float:
-    """Fraction of source (N, 3), moved into target (M, 3), with a target point within `distance` metres.
+    """Fraction of moved source (N, 3) with a point of target (M, 3) within `distance`.
 
-    It depends on how dense the clouds are: downsample both alike. 0 if either is empty.
+    `distance` is in metres. Density changes the fraction: downsample both alike. 0 if either is empty.
     """
     if len(source) == 0 or len(target) == 0:
         return 0.0

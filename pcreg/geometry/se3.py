@@ -1,6 +1,6 @@
-"""Rigid motions and similarities: (4, 4) float64 matrices on the host, acting on rows of points (N, 3).
+"""Rigid motions and similarities as (4, 4) float64 matrices on the host.
 
-Points may be on any device, and what has a row per point is there, too.
+They act on rows of points (N, 3) on any device; results with a row per point stay on that device.
 """
 
 import numpy as np
@@ -8,12 +8,12 @@ import numpy as np
 from pcreg.arrays import Array, like, namespace, to_host
 from pcreg.runtime.errors import InputError
 
-# Of each entry of a matrix from the nearest rotation: twice the error of text with three decimals
+# Of each entry of a matrix from the nearest rotation: twice the rounding error of three decimals
 MAX_DEVIATION = 1e-3
-ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
+ROWS_AT_ONCE = 96  # points of a block of `box`
 
-# SciPy's Rotation gives the same matrices but for the last digits; through seeded searches these would
-# change results, so rotation_about and random_rotation stay.
+# SciPy's Rotation cannot replace rotation_about and random_rotation: its last digits differ, which would
+# change the results of seeded searches.
 
 
 def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -55,13 +55,13 @@ def moved_by_each(motions: np.ndarray, points: Array) -> Array:
 
 
 def lengths(vectors: Array) -> Array:
-    """Lengths (...) of vectors (..., 3): to the last bit those of NumPy's norm, in half its time."""
+    """Lengths (...) of vectors (..., 3), bit-identical to NumPy's norm in half its time."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
     return namespace(vectors).sqrt((x * x + y * y) + z * z)
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Products (...) of vectors (..., 3): to the last bit (a * b).sum(-1), in a third of its time."""
+    """Dot products (...) of vectors (..., 3), bit-identical to (a * b).sum(-1) in a third of its time."""
     products = a * b
     return (products[..., 0] + products[..., 1]) + products[..., 2]
 
@@ -72,12 +72,12 @@ def residuals(T: np.ndarray, source: Array, target: Array) -> Array:
 
 
 def mean_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
-    """Metres, on average, between where two motions (4, 4) put points (N, 3), N > 0."""
+    """Mean distance in metres between points (N, 3), N > 0, as two motions (4, 4) move them."""
     return float(residuals(T, points, transform(other, points)).mean())
 
 
 def rms_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
-    """Metres, root mean square, between where two motions (4, 4) put points (N, 3), N > 0."""
+    """RMS distance in metres between points (N, 3), N > 0, as two motions (4, 4) move them."""
     apart = transform(T - other, points)
     return float(np.sqrt(dot(apart, apart).mean()))
 
@@ -85,8 +85,7 @@ def rms_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
 def box(points: Array) -> np.ndarray:
     """Lower and upper corner (2, 3), on the host, of points (N, 3), N > 0.
 
-    A hundred points at a time are compared with a hundred others: NumPy is many times slower with rows of
-    three numbers.
+    Blocks of ROWS_AT_ONCE points are compared: NumPy is many times slower with rows of three numbers.
     """
     xp = namespace(points)
     whole = len(points) // ROWS_AT_ONCE * ROWS_AT_ONCE
@@ -128,7 +127,7 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
 
 
 def limited_rotation(rng: np.random.Generator, degrees: float) -> np.ndarray:
-    """Draw a rotation (3, 3) by at most so many degrees about any axis; from 180 on uniform over all."""
+    """Draw a rotation (3, 3) by at most `degrees` about any axis; uniform over all rotations from 180 on."""
     if degrees >= 180:
         return random_rotation(rng)
     return rotation_about(rng.standard_normal(3), rng.uniform(0, degrees))
@@ -146,10 +145,10 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
 
 
 def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
+    """Least-squares motions (..., 4, 4) from source (..., N, 3) to target (..., N, 3).
 
-    Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares count
-    by `weights` (..., N), three of them positive, or all alike.
+    Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares are
+    weighted by `weights` (..., N), at least three of them positive; by default they count alike.
     """
     if weights is None:
         source_centre, target_centre = source.mean(-2), target.mean(-2)
@@ -164,7 +163,7 @@ def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | Non
 def aligning_motion(
     covariance: np.ndarray, source_centre: np.ndarray, target_centre: np.ndarray
 ) -> np.ndarray:
-    """`procrustes` by the sums (..., 3, 3) of products of centred points, and the centres (..., 3)."""
+    """`procrustes` by sums (..., 3, 3) of products, source by target, of centred points, and the centres."""
     U, _, Vt = np.linalg.svd(covariance)
     Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
     R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)
@@ -177,7 +176,7 @@ def aligning_motion(
 def rigid_motion(matrix: object, name: str) -> np.ndarray:
     """Rigid motion (4, 4) float64 nearest to a matrix (4, 4), or to its upper rows (3, 4).
 
-    Raises InputError, which calls it by `name`, unless it is rigid up to the rounding of printed text.
+    Raises InputError, which calls the matrix `name`, unless it is rigid up to the rounding of printed text.
     """
     try:
         T = np.asarray(to_host(matrix), dtype=np.float64)
@@ -186,7 +185,7 @@ def rigid_motion(matrix: object, name: str) -> np.ndarray:
     if T.shape not in ((4, 4), (3, 4)) or not np.isfinite(T).all():
         raise InputError(f"{name}: shape {T.shape} or numbers not finite; pass a rigid transform (4, 4)")
     if len(T) == 4 and np.abs(T[3] - (0, 0, 0, 1)).max() > MAX_DEVIATION:
-        raise InputError(f"{name}: the last row is not 0 0 0 1; transpose it if the last column is")
+        raise InputError(f"{name}: the last row is not 0 0 0 1; transpose the matrix if its last column is")
     U, stretch, Vt = np.linalg.svd(T[:3, :3])
     R = U @ Vt
     if np.abs(T[:3, :3] - R).max() > MAX_DEVIATION:
@@ -210,13 +209,13 @@ def scale_of(T: np.ndarray) -> float:
 
 
 def umeyama(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Similarity (4, 4) that takes source (N, 3) onto target (N, 3) with least squared error.
+    """Least-squares similarity (4, 4) from source (N, 3) to target (N, 3).
 
     Umeyama, PAMI 1991: the rotation is that of `procrustes`, reflections excluded. N >= 3 points not on one
     line. The scale is 0 or less if the clouds have nothing in common.
     """
     R = procrustes(source, target)[:3, :3]
     centre, other = source.mean(0), target.mean(0)
-    turned = (source - centre) @ R.T
-    scale = ((target - other) * turned).sum() / (turned**2).sum()
+    rotated = (source - centre) @ R.T
+    scale = ((target - other) * rotated).sum() / (rotated**2).sum()
     return se3(scale * R, other - scale * R @ centre)

@@ -1,11 +1,10 @@
 """Viewpoint of a cloud, the place of its sensor, estimated from the cloud alone.
 
-Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
-that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no
-evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies: of
-simulated scans of objects 97 % have their normals on the true side then, of rooms 96 to 100 %.
-Unless the spacing of a spinning sensor's points proves the place, it counts as estimated: the notes of a
-doubtful answer say so.
+Normals point to the viewpoint, and free space lies between the viewpoint and the surfaces. In many clouds the
+origin is not the sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is
+not used. The estimate is the place from which the cloud looks most like the view of a sensor. It gives 97 %
+of the normals of simulated objects the true sign, and 96 to 100 % of those of rooms. A place counts as known
+if the spacing of a spinning sensor's points proves it; else the notes of a doubtful answer name the estimate.
 
 Three cues distinguish the place from which a cloud was seen:
 
@@ -23,35 +22,35 @@ from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, s
 from pcreg.geometry.se3 import dot
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
-MAX_SPACING_POINTS = 200_000  # among about so many
-SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
+MAX_SPACING_POINTS = 200_000  # points, about, among which neighbours are searched
+SPACING_NEIGHBOR = 7  # rank of the neighbour whose distance is the spacing
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
 MIN_SPACING_CORRELATION = 0.3
-# From which on a sensor stood at the place: simulated LiDAR scans have 0.67 to 0.98 at the place found, which
-# turns 98 % of the normals and more to the true side; fragments have 0.37 at most.
+# Correlation that proves a place: simulated LiDAR scans have 0.67 to 0.98 at the place found, and 98 % and
+# more of their normals get the true sign; fragments have 0.37 at most.
 MIN_KNOWN_CORRELATION = 0.6
 MAX_HIDDEN_FRACTION = 0.06  # of points hidden from such a place; of simulated LiDAR scans 0.031 at most
 MAX_CORRELATION_DEFICIT = 0.02  # a place this much below the best one counts as equally good
-HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and down
+HEIGHTS = 21  # that are tried, up to a standard deviation above and below the middle
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
-SCREENING_POINTS = 1_000  # that are seen from all places; 5,000 find places no better
-SCREENED_PLACES = 40  # of a fused cloud, compared again by all points
+SCREENING_POINTS = 1_000  # by which all places are compared; 5,000 find no better places
+SCREENED_PLACES = 40  # best ones of a fused cloud, compared again by all points
 MAX_RAYS = 1 << 14  # computed together on the CPU, in arrays that fit the cache
 GPU_MAX_RAYS = 1 << 22
-FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
+FACE_CELLS = 30  # along an edge of each face of the cube that is the range image: 3 degrees
 WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
-OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
+OCCLUSION_MARGIN_VOXELS = 4.0  # a point that far behind a surface is hidden
 MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
-DIRECTIONS = 80  # from the middle of the cloud in which places are tried
-# And how far out, in RMS radii of the cloud: of a single scan, and of one fused from several
+DIRECTIONS = 80  # from the middle of the cloud, in which places are tried
+# Distances of these places in RMS radii of the cloud, for a single scan and for a fused cloud
 DISTANCES_RADII, FUSED_DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5), (0.6, 1.0, 1.5, 2.0, 2.7)
-# Correlation with incidence below which the spacing is not that of one sensor: nine in ten of 42 simulated
+# Correlation, with incidence, that the spacing of a single sensor has at least: nine in ten of 42 simulated
 # fragments, fused from images, have 0.44 at most, thinned 0.32; scans of rooms 0.51 and more, of objects,
 # thinned, 0.47 and more.
 MIN_EXPLAINED_CORRELATION = 0.45
-MIN_SPACING_COSINE = 0.15  # to which the spacing of a surface that is seen edge-on is bounded
+MIN_SPACING_COSINE = 0.15  # least cosine for which the spacing of a slanted surface is computed
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
 def _surrounded(
     view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float
 ) -> tuple[Viewpoint, float]:
-    """Viewpoint near the plane of a cloud around it, and the correlation of spacing and range from there."""
+    """Viewpoint inside a cloud, near its main plane, and the correlation of spacing with range from there."""
     from scipy.optimize import minimize  # takes 0.05 s to import
 
     variances, axes = np.linalg.eigh(np.cov((to_host(view.surface) - middle).T))
@@ -105,7 +104,7 @@ def _surrounded(
         method="Nelder-Mead",
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
     )
-    # Across the plane the spacing hardly changes: of such places that with the fewest hidden points is taken
+    # The spacing hardly depends on the height over the plane: take the height with the fewest hidden points
     heights = np.linspace(-1, 1, HEIGHTS) * np.sqrt(max(variances[0], 0.0))
     heights = heights[np.argsort(np.abs(heights), kind="stable")]
     places = middle + plane @ found.x + heights[:, None] * axes[:, 0]
@@ -117,7 +116,7 @@ def _surrounded(
 
 @dataclass(frozen=True)
 class _Spacing:
-    """Spacing of a cloud at N of its points."""
+    """Point spacing of a cloud at N of its points."""
 
     points: Array  # (3, N) float64, metres
     normals: Array  # (3, N) float64
@@ -126,7 +125,7 @@ class _Spacing:
     @staticmethod
     def of(points: Array, surface: Array, normals: Array) -> "_Spacing":
         rng = np.random.default_rng(0)
-        if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
+        if len(points) > MAX_SPACING_POINTS:  # drawing an exact number takes longer
             chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
             points = take(points, like(np.flatnonzero(chosen), points))
         queries = rng.choice(len(points), min(len(points), MAX_SPACING_QUERIES), replace=False)
@@ -138,13 +137,13 @@ class _Spacing:
         return _Spacing(*columns, _standardized(xp.log(distance.clip(min=1e-6))))
 
     def on_host(self) -> "_Spacing":
-        """The same on the host, where one place after another takes less time."""
+        """Copy to the host, where single places are compared in less time."""
         return _Spacing(to_host(self.points), to_host(self.normals), to_host(self.log_spacing))
 
     def correlations(self, places: np.ndarray, *, incidence: bool = False) -> np.ndarray:
         """Correlations (P,) of log spacing with log range from the places (P, 3), from -1 to 1.
 
-        With `incidence` they are those with the spacing of a sensor of even angular resolution.
+        With `incidence`, the spacing expected of a sensor with even angular resolution replaces the range.
         """
         parts = _parts(places, self.points, self.points.shape[1])
         return np.concatenate([self._correlations(part, incidence) for part in parts])
@@ -169,7 +168,7 @@ def _standardized(values: Array) -> Array:
 
 
 def _parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
-    """Parts of the places (P, 3), each compared at once with `count` points, on the device of `points`."""
+    """Split places (P, 3) into parts that fit in memory with `count` points, on the device of `points`."""
     size = max(1, (MAX_RAYS if is_on_host(points) else GPU_MAX_RAYS) // count)
     return [places[start : start + size] for start in range(0, len(places), size)]
 
@@ -187,15 +186,15 @@ class View:
         return View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
 
     def scores(self, places: np.ndarray) -> np.ndarray:
-        """Fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
+        """Sums (P,) of the fractions of points hidden from places (P, 3), and of those seen edge-on."""
         return self.hidden(places).sum(0)
 
     def hidden(self, places: np.ndarray) -> np.ndarray:
-        """Fractions (2, P) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
+        """Fractions (2, P) of points hidden from places (P, 3), P > 0, and seen edge-on.
 
-        A point is hidden if its cell of the range image and all eight around it have a nearer point: so the
-        outline of an object, whose cells also show the background, hides nothing. The change of range of a
-        slanted surface within these cells is allowed for.
+        A point is hidden if its cell of the range image and all eight around it have a nearer point. So the
+        outline of an object hides nothing, as cells there also show the background. The margin grows with the
+        change of range of a slanted surface within these cells.
         """
         parts = _parts(places, self.surface, len(self.surface))
         return np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
@@ -226,13 +225,13 @@ def _furthest_around(nearest: Array) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    """Products of vectors (3, ...)."""
+    """Dot products (...) of vectors (3, ...)."""
     (ax, ay, az), (bx, by, bz) = a, b
     return (ax * bx + ay * by) + az * bz
 
 
 def _cube_cells(rays: Array) -> Array:
-    """Cell (P, N) int64, of about equal angles, of rays (3, P, N) on P cubes: by cube, face, row, column."""
+    """Cells (P, N) int64, of similar angles, of rays (3, P, N) on P cubes: by cube, face, row, column."""
     xp = namespace(rays)
     x, y, z = rays
     along_x, along_y, along_z = xp.abs(rays)

@@ -1,6 +1,6 @@
 """One original point per cell of a grid, in bounded memory.
 
-pcreg.kernels.grid follows the same rule within the network: the same rows, to the last bit.
+pcreg.kernels.grid follows the same rule within the network, and keeps the same rows.
 """
 
 import math
@@ -14,15 +14,15 @@ from pcreg.runtime.errors import InputError
 
 BLOCK_POINTS = 1 << 19  # processed together, in about 50 MB
 GPU_BLOCK_POINTS = 1 << 24
-MAX_TABLE_CELLS = 16  # for each point; beyond, a table takes longer than sorting
+MAX_TABLE_CELLS = 16  # per point; with more cells a table takes longer than sorting
 MAX_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
 def voxel_downsample(points: Array, voxel: float, origin: np.ndarray | None = None) -> Array:
     """Rows of the points to keep, one per occupied cell, in the order of the cells.
 
-    Of each cell floor((p - origin) / voxel) the point nearest its centre is kept; of equally near ones that
-    with the smallest x, y, z.
+    Of each cell floor((p - origin) / voxel) the point nearest its centre is kept; of equally near points the
+    one with the smallest x, then y, then z.
 
     Args:
         points: (N, 3) float64, metres, on any device.
@@ -50,11 +50,11 @@ def voxel_downsample(points: Array, voxel: float, origin: np.ndarray | None = No
         return nearest(slice(None))
     found = parallel.each(lambda start: start + nearest(slice(start, start + size)), starts, device)
     rows = namespace(points).concat(found)
-    return rows[nearest(rows)]  # the best of the whole is the best of its block
+    return rows[nearest(rows)]  # the nearest point of a cell is also the nearest of its block
 
 
 def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest cell (3,) of points (N, 3), N > 0, and cells (3,) along their box; InputError if too many."""
+    """Lowest cell and numbers of cells, (3,) each, of points (N, 3), N > 0; InputError for too many."""
     corners = box(points).astype(np.float64)
     with np.errstate(over="ignore"):
         lowest, highest = np.floor((corners - origin) / voxel)
@@ -66,9 +66,9 @@ def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.nd
 
 
 def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray) -> Array:
-    """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
+    """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that contains them."""
     xp = namespace(points)
-    # Sizes as an array: instead of dividing by a number, PyTorch multiplies by its inverse, rounded
+    # Divide by an array: instead of dividing by a number, PyTorch multiplies by its rounded inverse
     corner, size, first = like(np.stack([origin, np.full(3, voxel), lowest]), points)[:, :, None]
     inside = xp.stack([points[:, axis] for axis in range(3)])
     inside -= corner
@@ -80,7 +80,7 @@ def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray
     for along, cell in ((shape[1], y), (shape[2], z)):
         key *= int(along)
         key += cell
-    if (key[1:] > key[:-1]).all():  # downsampled before
+    if (key[1:] > key[:-1]).all():  # one point per cell, in order
         return xp.arange(len(points), device=points.device)
     from_centre, y, z = (inside - 0.5) ** 2
     from_centre += y
@@ -91,7 +91,7 @@ def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray
     else:
         rows = _by_sorting(key, from_centre)
     key = key[rows]
-    if (key[1:] == key[:-1]).any():  # equally near ones
+    if (key[1:] == key[:-1]).any():  # cells with equally near points
         order = xp.argsort(rows)
         for values in (*(inside[axis][rows] for axis in (2, 1, 0)), key):
             order = order[xp.argsort(values[order], stable=True)]
@@ -119,7 +119,7 @@ def _by_sorting(key: Array, from_centre: Array) -> Array:
 
 
 def _begins(key: Array) -> Array:
-    """True (N,) where another key begins in sorted keys (N,)."""
+    """True (N,) where sorted keys (N,) differ from the key before."""
     xp = namespace(key)
     begins = xp.ones_like(key, dtype=xp.bool)
     begins[1:] = key[1:] != key[:-1]

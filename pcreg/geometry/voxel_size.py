@@ -1,6 +1,6 @@
-"""Voxel size that suits a cloud, by the spacing of its points and by no unit of length.
+"""Voxel size that suits a cloud, from the spacing of its points alone.
 
-Every other length of a registration is a multiple of it.
+Every other length of a registration is a multiple of the voxel size.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,16 +13,16 @@ from pcreg.runtime.errors import InputError
 
 MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
-MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # that float32 can count
+MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # within the range of float32
 SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
-BOX_POINTS = 20_000  # of which the quantiles are taken, to within a hundredth
-MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
-WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
+BOX_POINTS = 20_000  # for the quantiles, which are then right to a hundredth
+MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most points are crowded
+WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # bits of a cell's number within its block of 4 x 4 x 4 cells
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
-DISTINCT = 1_000_000  # parts of the extent: points closer to each other are one
-BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
-GPU_BISECTIONS = 3  # in one step: to wait for a GPU takes longer than to count cells of seven sizes there
+DISTINCT = 1_000_000  # cells along the extent: points of one such cell count once
+BISECTIONS = 12  # of the voxel sizes between MIN_VOXELS and MAX_VOXELS: to half a percent
+GPU_BISECTIONS = 3  # at once: a GPU counts the cells of seven sizes in less time than three waits for it take
 
 
 def extent(points: Array) -> float:
@@ -39,15 +39,15 @@ def middle_box(points: Array) -> np.ndarray:
 
 
 def sampled(points: Array) -> np.ndarray:
-    """Every n-th of points (N, 3), 20,000 and more if there are as many, on the host."""
+    """Every n-th of points (N, 3), on the host: 20,000 to 40,000, or all of fewer."""
     return to_host(points[:: max(1, len(points) // BOX_POINTS)])
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Up to 400,000 points of a cloud without isolated points, which would fill cells of their own."""
+    """Sample of up to 400,000 points of a cloud, without isolated points."""
 
-    count: int  # of the cloud's points, repeated ones once; 200,000 and more count alike
+    count: int  # of the cloud's points, or of 200,000 to 400,000 of them; repeated points count once
     kept: float  # fraction of the points that are within the middle of the cloud
     extent: float  # metres
     cell_counts: "CellCounts"  # of the points of the sample
@@ -94,14 +94,14 @@ class Sample:
 class CellCounts:
     """Numbers of points in the cells of grids, by cell sizes (V,) in metres."""
 
-    columns: Array  # (3, S) float32, S > 0, the points, metres from zero on
+    columns: Array  # (3, S) float32, S > 0, the points in metres, each coordinate from 0 up
 
     def without_isolated(self, extent: float) -> "CellCounts":
-        """Counts without the isolated points of a cloud of that extent, which would fill cells of their own.
+        """Counts without isolated points, which would fill cells of their own.
 
-        In cells so large that most of them have eight points, an isolated one is the only point of its cell,
-        and the cells of its block have one point at most. That is not so in the sparse far end of a LiDAR
-        scan.
+        In cells so large that most points lie in cells with eight or more, an isolated point is alone in its
+        cell, and no cell of its block has two points. The sparse far end of a LiDAR scan is denser. `extent`
+        is that of the cloud in metres.
         """
 
         def most_are_crowded(voxels: Sequence[float]) -> np.ndarray:
@@ -115,7 +115,7 @@ class CellCounts:
         return CellCounts(take(self.columns, kept, 1))  # in C order, unlike columns[:, kept]
 
     def smallest_voxel(self, extent: float, fits: Callable[[Sequence[float]], np.ndarray]) -> float:
-        """Smallest voxel size that fits, as larger ones do, for that extent; else the largest, not tried."""
+        """Smallest voxel size for the extent that `fits`, as larger ones do; else the largest, untested."""
         small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
         at_once = 1 if is_on_host(self.columns) else GPU_BISECTIONS
         for _ in range(0, BISECTIONS, at_once):
@@ -151,7 +151,7 @@ class CellCounts:
         return ~shared[block][cell]
 
     def _in_order(self, voxels: Sequence[float]) -> Array:
-        """Number (V, S) of each point's cell, ascending; sorting is faster in threads than a table."""
+        """Numbers (V, S) of the points' cells, sorted: in threads this is faster than a table."""
         return namespace(self.columns).sort(self._numbers(voxels), stable=False)
 
     def _numbers(self, voxels: Sequence[float]) -> Array:
@@ -163,7 +163,7 @@ class CellCounts:
 
 
 def _bisected(small: float, large: float, times: int) -> list[float]:
-    """Both sizes and, ascending, those between them that so many bisections may try."""
+    """Both sizes, and all sizes between them that `times` bisections may try, ascending."""
     if times == 0:
         return [small, large]
     middle = (small * large) ** 0.5
