@@ -1,8 +1,8 @@
 """Descriptor similarity where two clouds touch under a motion.
 
-A wrong motion lays floors and walls on floors and walls, too, and nearest points are as close as under the
-right one. But a descriptor covers a metre or two around its point, and under a wrong motion something else
-stands there. This separates motions even where hardly any two descriptors are each other's nearest.
+A wrong motion, too, may lay floors and walls on floors and walls, as close as the right one does. But a
+descriptor covers a metre or two around its point, and under a wrong motion these surroundings differ. So
+descriptor similarity separates motions even if hardly any two descriptors are mutual nearest neighbours.
 """
 
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from pcreg.features.base import Description
 from pcreg.geometry.se3 import moved_by_each, procrustes
 
 MAX_POINTS = 2_500  # of the source
-DEVIATIONS = 0.7  # above the mean cosine of any two points, from which on descriptors are alike
+DEVIATIONS = 0.7  # above the mean cosine of any two points, from which descriptors are similar
 ITERATIONS = 10
-MIN_TOUCHING = 10  # points with like descriptors, to refine a motion by
+MIN_TOUCHING = 10  # points with similar descriptors, by which a motion is refined
 
 
 class DescriptorAgreement:
@@ -39,7 +39,7 @@ class DescriptorAgreement:
         self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """Mean excess (H,) of cosines, in deviations, of all source points, 0 of one that does not touch."""
+        """Mean (H,) over source points of cosine less threshold, in deviations; 0 where nothing touches."""
         excesses = [(each.cosines - self.threshold) / self.deviation for each in self._touching(motions)]
         return np.array([float(excess.sum()) / len(self.points) for excess in excesses])
 
@@ -60,11 +60,11 @@ class DescriptorAgreement:
         return T
 
     def _touching(self, motions: np.ndarray) -> list["Touching"]:
-        """Compare all points as each of motions (H, 4, 4) moves them, where the descriptors are."""
+        """Find the touching points under each of motions (H, 4, 4), on the descriptors' device."""
         moved = like(moved_by_each(motions, self.points).reshape(-1, 3), self.features)
         xp = namespace(moved)
         distances, nearest = self.index.query(moved, max_distance=self.distance)
-        # Points that touch nothing are compared, too, and dropped below: to choose first waits for the device
+        # Points that touch nothing are dropped below: selecting the others here would wait for the device
         partners = take(self.target_features, nearest.clip(max=len(self.target_points) - 1))
         cosines = xp.einsum("nc,hnc->hn", self.features, partners.reshape(-1, *self.features.shape))
         shape = len(motions), len(self.points)
@@ -79,8 +79,8 @@ class DescriptorAgreement:
 class Touching(NamedTuple):
     """P moved source points with a target point within the distance, and the nearest one, on the host."""
 
-    points: np.ndarray  # (P,) int64, rows of the source
-    target: np.ndarray  # (P,) int64, rows
+    points: np.ndarray  # (P,) int64, rows of the sampled source points
+    target: np.ndarray  # (P,) int64, rows of the target
     distances: np.ndarray  # (P,) metres
     cosines: np.ndarray  # (P,) of their descriptors
 

@@ -1,4 +1,4 @@
-"""The score of motions by matched points (MSAC; Torr and Zisserman, 2000), and their fit to inliers."""
+"""Scores of motions by matched points, as in MSAC, and their fit to inliers."""
 
 from itertools import combinations
 
@@ -15,9 +15,9 @@ BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 class MatchedPoints:
     """Points p (P, 3) and q (P, 3) float64, matched row by row; inliers are closer than `distance` metres.
 
-    A motion scores 1 - (residual / distance)^2 summed over its inliers. Motions (H, 4, 4) and samples (S, n),
-    rows of n matches, are on the host, and so are p and q: whatever goes through all matches of all motions
-    or samples is computed where p was given.
+    A motion scores 1 - (residual / distance)^2 summed over its inliers (MSAC; Torr and Zisserman, 2000).
+    Motions (H, 4, 4), samples (S, n) of n matches by row, p and q are on the host; loops over all matches of
+    all motions or samples run on the device on which p was given.
     """
 
     def __init__(self, p: Array, q: Array, distance: float) -> None:
@@ -29,7 +29,7 @@ class MatchedPoints:
             self._columns = like(self.p.T, p), like(self.q.T, p)  # (3, P)
 
     def with_like_edges(self, samples: np.ndarray, min_ratio: float) -> np.ndarray:
-        """Samples (S, n) whose edges, shorter over longer, are above `min_ratio`; none has a match twice."""
+        """Samples (S, n) of distinct matches whose edges have length ratios above `min_ratio`."""
         left = like(samples, self._p32)
         for first, second in combinations(range(samples.shape[1]), 2):
             i, j = left[:, first], left[:, second]
@@ -39,7 +39,7 @@ class MatchedPoints:
         return to_host(left)
 
     def motions_of(self, samples: np.ndarray, prior: Prior) -> np.ndarray:
-        """The allowed motions (H, 4, 4) of samples (S, n) that they bring within the distance."""
+        """Allowed motions (H, 4, 4) fitted to samples (S, n) that they bring within the distance."""
         p, q = self.p[samples], self.q[samples]
         T = prior.fit(p, q)
         T = T[(lengths(moved_by_each(T, p) - q) < self.distance).all(1)]
@@ -64,7 +64,7 @@ class MatchedPoints:
         return scores
 
     def refit(self, motions: np.ndarray) -> np.ndarray:
-        """Each of motions (H, 4, 4) fitted to all its inliers, again and again while its score grows."""
+        """Fit each of motions (H, 4, 4) to all its inliers, repeatedly while its score grows."""
         motions, sums = motions.copy(), self.inlier_sums(motions)
         growing = np.arange(len(motions))
         while len(growing := growing[sums[growing, 1] >= 3]):

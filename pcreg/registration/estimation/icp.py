@@ -1,7 +1,7 @@
-"""Refinement of a motion that is nearly right: iterated closest points, point to plane.
+"""Refinement of a nearly right motion by point-to-plane ICP.
 
-The start is kept where it scores clearly better than the result. Open3D's loop adds its sums up in parallel,
-in an order that changes from run to run.
+The start is kept if it scores clearly better than the result. Open3D's ICP does not repeat: it adds up sums
+in parallel, in an order that changes from run to run.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, se3, tr
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
-# Least step, in distances: below it partners at the edge come and go, and the loop need not end
+# Least step, in distances: below it partners at the largest distance come and go, and ICP may not end
 CONVERGENCE_RATIO = 1e-3
-# Of the best score: a later motion may score this much less, as much as sampling changes scores
+# Fraction of the best score by which a later motion may score less: sampling changes scores as much
 SCORE_TOLERANCE = 0.01
-MAX_CONDITION = 1e8  # of the equations; directions that are determined less are left alone
-MIN_ARM, MAX_ARM = 1e-3, 1e3  # metres, of rotations, between which the metre is a fit unit of the equations
+MAX_CONDITION = 1e8  # of the equations; directions that are determined less get no step
+MIN_ARM, MAX_ARM = 1e-3, 1e3  # metres, of rotations; between these the metre suits the equations as unit
 
 # Largest distance of partners, voxels, in each iteration. It ends small: beyond the overlap points have
 # partners on one side alone, which shrinks simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
@@ -44,13 +44,13 @@ def refine(
     distance: float,
     iterations: int = MAX_ITERATIONS,
 ) -> list[Refinement]:
-    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, spaced about `distance`.
+    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, by ICP.
 
-    Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
-    first with partners up to 2 x `distance`, for a rough start, then up to 1 x, in up to `iterations` each.
-    A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
-    nearest target point (MSAC; Torr and Zisserman, 2000). The result is the last of the start and the ends of
-    both stages that scores about as well as the best.
+    Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign, in
+    two stages of up to `iterations`: partners are up to 2 x `distance` apart, for a rough start, then 1 x. A
+    motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
+    nearest target point (MSAC; Torr and Zisserman, 2000). Of the start and the results of both stages, the
+    last one that scores about as well as the best is returned.
     """
     xp = namespace(target)
     origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
@@ -73,7 +73,7 @@ def refine(
 def refine_similarity(
     source: Array, target: Array, normals: Array, T_target_source: np.ndarray, voxel: float
 ) -> np.ndarray:
-    """The similarity (4, 4) near T_target_source (4, 4) that lays source (N, 3) on target (M, 3).
+    """The similarity (4, 4) near T_target_source that lays source (N, 3) on target (M, 3).
 
     Point-to-plane ICP that also enlarges. Both clouds have a point per `voxel`; normals (M, 3) of the target
     are of either sign. Returns the start where too few points touch.
@@ -136,10 +136,10 @@ def plane_rows(points: Array, normals: Array) -> Array:
 def point_to_plane(
     sources: Array, planes: Planes, motions: np.ndarray, max_distance: float, min_step: float, iterations: int
 ) -> np.ndarray:
-    """Iterate from the motion (4, 4) of each of sources (H, N, 3) until its step is below `min_step` metres.
+    """Iterate ICP of each of sources (H, N, 3) from its motion until a step is below `min_step` metres.
 
-    Partners are within `max_distance` metres. Returns the last motions (H, 4, 4). On a GPU a launch computes
-    a step of all sources.
+    Partners are within `max_distance` metres. Returns the last motions (H, 4, 4). On a GPU one launch
+    computes a step of all sources.
     """
     T, moving = motions.copy(), np.arange(len(motions))
     # Mean distances from the origin, by which rotations in radians become metres
@@ -163,10 +163,10 @@ def _sums(rows: Array, offsets: Array) -> np.ndarray:
 
 
 def _solution(sums: np.ndarray) -> np.ndarray:
-    """The solution (C,) of normal equations (C, C + 1); what surfaces slide along stays 0.
+    """Solve normal equations (C, C + 1) for a step (C,), 0 in directions that they do not determine.
 
-    Rotations and growth count by the square of their arms, translations by one. In clouds of kilometres, and
-    of less than a millimetre, that alone exceeds the largest condition: there the unit is the mean arm.
+    Entries of rotations and growth are proportional to the square of their arms. In clouds of kilometres, and
+    of less than a millimetre, this alone exceeds MAX_CONDITION: there the mean arm is the unit.
     """
     units, turns, slides = np.ones(len(sums)), np.trace(sums[:3, :3]), np.trace(sums[3:6, 3:6])
     if min(turns, slides) > 0 and not MIN_ARM < (arm := np.sqrt(turns / slides)) < MAX_ARM:
@@ -181,7 +181,7 @@ def _motion(twist: np.ndarray) -> np.ndarray:
 
 
 def _fits(moved: Array, index: Index, distance: float) -> np.ndarray:
-    """Score, number near the target and their RMS distance (S, 3) of source points (S, N, 3)."""
+    """Scores of points (S, N, 3), numbers near the target and their RMS distances: (S, 3)."""
     fits = []
     for found in to_host(index.query(moved.reshape(-1, 3), max_distance=distance)[0]).reshape(len(moved), -1):
         near = found[np.isfinite(found)]

@@ -1,7 +1,7 @@
-"""A rigid motion from matches of which most are wrong.
+"""Rigid motions from matches of which most are wrong.
 
-Random sample consensus (Fischler and Bolles, 1981), drawn, checked and scored in batches. Open3D's, seeded,
-gives different answers from run to run unless the process is pinned to one core.
+Random sample consensus (Fischler and Bolles, 1981); samples are drawn, checked and scored in batches. Even
+with a seed, Open3D's RANSAC gives different answers from run to run unless the process has one core alone.
 """
 
 import logging
@@ -25,7 +25,7 @@ MAX_DISTINCT = 15  # the best that differ, of random samples and of one-way matc
 MAX_RANKED = 12  # of both; one of them is right in 86.1 % of simulated pairs, one of 28 in 86.8 %
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two distinct hypotheses move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-# Relative to the score per match; these rank simulated pairs of rooms and streets best
+# Relative to the score per match; these weights rank simulated pairs of rooms and streets best
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
 MIN_PROPOSED_SCORE = 2.0  # of motions from one-way matches: three inliers or more
@@ -47,29 +47,28 @@ def ransac(
     free_space: Callable[[np.ndarray], np.ndarray] | None = None,
     prior: Prior = ANY,
 ) -> np.ndarray:
-    """Motions (H, 4, 4) that bring source (P, 3) and target (P, 3), matched row by row, together.
+    """Motions (H, 4, 4) from source (P, 3) to target (P, 3), which are matched row by row.
 
-    Up to twelve that differ, at least one, the likeliest first.
+    One to twelve motions that differ, the likeliest first.
 
-    Of each random sample of `n` matches, by default as many as determine a motion, the edges must have like
-    lengths on both sides (shorter over longer > `edge_length`), and the motion fitted to it must bring the
-    sample within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
+    The edges of a random sample of `n` matches, by default as many as determine a motion, must have similar
+    lengths in both clouds (shorter over longer > `edge_length`), and the motion fitted to the sample must
+    bring it within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
     summed over the matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after
-    `iterations`, or once the inlier ratio found says that with probability `confidence` a sample without
-    outliers was drawn.
+    `iterations`, or once a sample without outliers was drawn with probability `confidence`, by the inlier
+    ratio of the best motion.
 
-    The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
-    more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
-    (pcreg.registration.matching.spatial_consistency). A weighted sum ranks them: the score of the matches,
-    `agreement`, the similarity of the descriptors of touching points, and `free_space`, a penalty from 0 to 1
-    for points in space that a sensor saw as free. Both take motions (H, 4, 4).
+    The best motions that differ are refitted to their inliers. If the best one has few inliers, further
+    motions are proposed from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
+    (pcreg.registration.matching.spatial_consistency). A weighted sum ranks the motions: the score of the
+    matches, `agreement`, the similarity of the descriptors of touching points, and `free_space`, a penalty
+    from 0 to 1 for points in space that a sensor saw as free. Both functions take motions (H, 4, 4).
 
-    Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
-    allowed motion brings together are left out. Motions are scored where the points are given, on the CPU or
-    on a GPU.
+    With a `prior` only allowed motions are searched, matches that no allowed motion brings together are left
+    out, and `prior.near` is tried, too. Motions are scored on the device of the points.
 
-    Fewer than `n` matches, or none that agree, give the motion that the prior is near to, else the identity.
-    Same input and seed on the same machine: same output.
+    With fewer than `n` matches, or none that agree, the result is `prior.near`, else the identity. The same
+    input and seed give the same output on the same machine.
     """
     n, given = n or prior.sample_size, source
     source, target = to_host(source), to_host(target)  # few beside the points of the clouds

@@ -1,4 +1,4 @@
-"""A descriptor of a whole scan: local ones around common centres (VLAD; Jegou et al., CVPR 2010)."""
+"""Global descriptors of scans by VLAD of the local ones (Jegou et al., CVPR 2010)."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from pcreg.arrays import every_nth
 from pcreg.registration.matching.screening import Keypoints, nearest_rows
 
 CENTRES = 128
-MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 10_000  # of all: what the centres are learned from
+MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 10_000  # in all, from which centres are learned
 ITERATIONS = 10
 
 
 @dataclass(frozen=True)
 class GlobalDescriptor:
-    """Centres, and the descriptors, of the scans to compare with."""
+    """Cluster centres, and global descriptors of the scans to compare with."""
 
     centres: np.ndarray  # (CENTRES, C) float32
-    mean: np.ndarray  # (CENTRES * C,) float32
-    whole: np.ndarray  # (S, CENTRES * C) float32, a unit vector for each scan; the mean is taken off
+    mean: np.ndarray  # (CENTRES * C,) float32, of the scans' VLAD vectors
+    whole: np.ndarray  # (S, CENTRES * C) float32, a unit vector for each scan, after the mean is subtracted
 
     @staticmethod
     def learned(keypoints: Sequence[Keypoints]) -> "GlobalDescriptor":
-        """Learn from at least one scan."""
+        """Learn the centres from one scan or more, and describe each."""
         chosen = every_nth(np.arange(len(keypoints)), MAX_LEARNED_SCANS)
         share = MAX_LEARNED_FEATURES // len(chosen)
         some = np.concatenate([every_nth(keypoints[row].features, share) for row in chosen])
@@ -38,12 +38,12 @@ class GlobalDescriptor:
         return GlobalDescriptor(centres, mean, _unit(found - mean))
 
     def describe(self, keypoints: Keypoints) -> np.ndarray:
-        """The descriptor (CENTRES * C,) of a further scan."""
+        """The global descriptor (CENTRES * C,) of a further scan."""
         return _unit(_vlad(keypoints.features, self.centres) - self.mean)
 
 
 def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Sums of the residuals of features (N, C) to their nearest centre, (CENTRES * C,), of unit length."""
+    """Unit vector (CENTRES * C,) of signed roots of summed residuals of features (N, C) to their centres."""
     nearest = nearest_rows(features, centres)
     sums = np.stack([(features[nearest == k] - centre).sum(0) for k, centre in enumerate(centres)])
     whole = sums.ravel()

@@ -1,8 +1,8 @@
-"""Nearest-neighbour matching of feature rows, exact, in bounded memory and, for very many rows, bounded time.
+"""Exact nearest-neighbour matching of features, in bounded memory.
 
-Features (N, C) and (M, C) are compared where they are. Rows of the index pairs returned refer to rows of the
-features, so they index the points as well. Of distances that are rounded to the same number the lower index
-counts; even equal rows may be rounded apart.
+Features (N, C) and (M, C) are compared on their device. Index pairs refer to rows of the features, and so to
+rows of the points as well. Of equal rounded distances the lower index counts, but even the distances of equal
+rows may be rounded differently.
 """
 
 import logging
@@ -21,7 +21,7 @@ MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 poin
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
 MAX_ONE_WAY = 2_000  # matches that motions are proposed from, beside the mutual ones
 BLOCK_ROWS, MAX_BLOCK_BYTES = 256, 1 << 20  # of the distance matrix at a time, which a core's cache holds
-MAX_GPU_BLOCK_BYTES = 1 << 30  # the same on a GPU, whose host takes as long to launch a small block
+MAX_GPU_BLOCK_BYTES = 1 << 30  # the same on a GPU, where a small block takes as long to launch
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Matches:
     """Index pairs of rows of source and target, on the host."""
 
     rows: np.ndarray  # (P, 2) int64, mutual: no row is in two pairs
-    one_way: np.ndarray | None = None  # (N, 2) int64, rows of one cloud with their nearest, if they were kept
+    one_way: np.ndarray | None = None  # (N, 2) int64, rows of one cloud with their nearest in the other
 
     def further_points(self, source: Array, target: Array) -> tuple[Array, Array] | None:
-        """Points (K, 3) and (K, 3) of the matches and of one-way ones, of the clouds (N, 3) and (M, 3)."""
+        """Points (K, 3) of clouds (N, 3), (M, 3) in mutual or one-way matches; None without one-way ones."""
         if self.one_way is None:
             return None
         both = every_nth(self.rows, MAX_ONE_WAY), every_nth(self.one_way, MAX_ONE_WAY)
@@ -45,8 +45,8 @@ def nearest(a: Array, b: Array) -> Array:
     """Nearest row of b (M, C), M >= 1, by Euclidean distance, for each row of a (N, C): (N,) int64."""
     xp, on_host = namespace(a), is_on_host(a)
     log.info("match: %d points with %d", len(a), len(b))
-    # Moving both keeps the distances, and small differences of large histograms keep their digits;
-    # rounded, the move is none for unit vectors.
+    # Subtracting the mean from both preserves small differences of large histograms. It is rounded, to zero
+    # for unit vectors.
     centre = xp.round(xp.mean(b, axis=0))
     a, b = a - centre, b - centre
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): |a|^2 is common to all b, the rest one product.
@@ -69,12 +69,12 @@ def nearest(a: Array, b: Array) -> Array:
         return best * n_columns + xp.stack(rows)[best, every]
 
     with parallel.one_for_blas():
-        device = "cpu" if on_host else "cuda"  # whose blocks are in memory one at a time
+        device = "cpu" if on_host else "cuda"  # on a GPU one block at a time is in memory
         return xp.concat(parallel.each(block, range(0, len(a), n_rows), device))
 
 
 def match_all(a: Array, b: Array, rows: np.ndarray | None = None) -> Matches:
-    """Mutual matches of a, or of some `rows` (K,) of it, ascending, and each row with its nearest of b."""
+    """Mutual matches, and one-way ones from a to b; of a, if given, only from `rows` (K,), ascending."""
     rows = np.arange(len(a)) if rows is None else rows
     if len(rows) == 0 or len(b) == 0:
         none = np.empty((0, 2), dtype=np.int64)
@@ -86,7 +86,7 @@ def match_all(a: Array, b: Array, rows: np.ndarray | None = None) -> Matches:
 
 
 def _nearest_of(rows: Array, a: Array, b: Array) -> Array:
-    """For `rows` (P,) of a their nearest rows of b (P,); each of the rows is compared once."""
+    """Nearest rows of b (P,) for `rows` (P,) of a; repeated rows are compared once."""
     xp = namespace(a)
     is_one = xp.zeros_like(a[:, 0], dtype=xp.int64)
     is_one[rows] = 1
@@ -95,12 +95,12 @@ def _nearest_of(rows: Array, a: Array, b: Array) -> Array:
 
 
 def match_within_bound(a: Array, b: Array) -> Matches:
-    """Mutual matches and one-way ones; of very many rows those of keypoints of the smaller side.
+    """Mutual and one-way matches; of very many rows only those of some keypoints.
 
-    So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
-    time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.
-    Keypoints are evenly spaced rows. Where rows are in the order of cells of a grid, as
-    pcreg.geometry.voxel_grid gives them, keypoints are spread evenly over the cloud.
+    Keypoints are evenly spaced rows of the smaller cloud, and so spread evenly over it if rows are in the
+    order of grid cells, as from pcreg.geometry.voxel_grid. Their number keeps the compared pairs of rows
+    below 50,000^2 each way, but is at least 5,000. So the time is at most that of two clouds of 50,000
+    points, and grows with the larger cloud only if that has more than 500,000.
     """
     if len(a) > len(b):
         found = match_within_bound(b, a)
@@ -115,11 +115,11 @@ def evenly(count: int, most: int) -> np.ndarray:
 
 
 def pca_project(a: Array, b: Array) -> tuple[Array, Array]:
-    """Features (N, C) and (M, C) in their common principal directions, where there are many of both.
+    """Project features (N, C) and (M, C) onto common principal directions, if there are many of both.
 
     Descriptors at several scales are correlated, and comparing 20,000 rows of 96 numbers with as many takes
-    twice as long as of 32. Of two LiDAR scans 40 directions keep 96 % of the squared norm, and 131 of 143
-    right matches.
+    twice as long as with 32 numbers. For two LiDAR scans 40 directions keep 96 % of the squared norm, and 131
+    of 143 right matches.
     """
     columns = max(MIN_COLUMNS, MAX_PRODUCTS // max(len(a) * len(b), 1))
     if columns >= a.shape[1]:

@@ -1,8 +1,8 @@
-"""Limits on a motion before two clouds are compared: the verticals, or a motion that it is near.
+"""Prior limits on a motion: verticals of the clouds, or a motion nearby.
 
 A prior narrows the search: matches that no allowed motion brings together are left out, motions that are not
 allowed are not tried, and with given verticals two matches determine a motion instead of three. A refined
-motion outside of the prior is refused.
+motion that the prior does not allow is refused.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from pcreg.arrays import Array, like, to_host
 from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, se3, transform, translation
 from pcreg.runtime.errors import InputError
 
-# Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
+# Degrees between the verticals of both clouds after the motion; levelled sensors are off by 1 or 2
 MAX_TILT = 5.0
 # Difference of heights, as a fraction of the distance of two matches: verticals may be 2 degrees off
 VERTICAL_SLACK = 0.035
@@ -28,17 +28,17 @@ Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Limits on T_target_source; without any every transform is allowed.
+    """Limits on T_target_source; a prior without limits allows every transform.
 
     Args:
-        gravity: The direction up in the clouds: True for z in both, a direction x, y, z for both, or a pair
-            of directions, of source and target. The transform keeps it, to 5 degrees.
-        near: A transform (4, 4), translation in metres; `within` goes with it.
-        within: Metres and degrees by which the middle of the source may be shifted, and the source rotated,
-            from where `near` puts it.
+        gravity: Upward direction in the clouds: True for z in both, a direction x, y, z for both, or a pair
+            of directions, of source and target. The transform keeps the direction to 5 degrees.
+        near: A transform (4, 4), translation in metres; it needs `within`.
+        within: Metres by which the middle of the source may be shifted, and degrees by which the source may
+            be rotated, from where `near` puts the source.
 
     Raises:
-        InputError: For directions, transforms or limits that are none, and for one of `near` and `within`.
+        InputError: A direction, transform or limit is invalid, or only one of `near` and `within` is given.
     """
 
     gravity: "bool | Up | tuple[Up, Up] | None" = None
@@ -67,11 +67,11 @@ class Prior:
         return replace(self, near=near, _middle=None if self._middle is None else self._middle - source)
 
     def about(self, source: Array) -> "Prior":
-        """The prior for a source with these points (N, 3), metres, in the frame of the prior."""
+        """The same prior with the middle of the source, by its points (N, 3) in the frame of the prior."""
         return self if self.near is None else replace(self, _middle=to_host(source.mean(0)))
 
     def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-        """True (P,) for matches of source (P, 3) and target (P, 3) that may be within `distance`."""
+        """True (P,) for matches (P, 3), (P, 3) that an allowed motion may bring within `distance`."""
         if self.near is None:
             return np.ones(len(source), dtype=bool)
         metres, degrees = self.within
@@ -93,7 +93,7 @@ class Prior:
         return target @ up_target - source @ up_source
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """`procrustes` of source and target (..., N, 3); about the vertical, if given, for N >= 2."""
+        """`procrustes` of source and target (..., N, 3); given verticals are kept, and N >= 2 suffices."""
         if self.gravity is None:
             return procrustes(source, target)
         levelled = [_level(up) for up in self.gravity]  # rotations (3, 3) that turn up to z
@@ -104,7 +104,7 @@ class Prior:
         cosine = (a[..., :2] * b[..., :2]).sum((-1, -2))
         sine = (a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]).sum(-1)
         length = np.hypot(cosine, sine)
-        defined = length > 0  # one above the other: any turn fits, and none is taken
+        defined = length > 0  # else the points are vertical: any rotation fits, and none is taken
         cosine, sine = np.where(defined, cosine, 1.0), np.where(defined, sine, 0.0)
         length = np.where(defined, length, 1.0)
         T = np.zeros((*centre.shape[:-1], 4, 4))
@@ -123,7 +123,7 @@ class Prior:
         return near & (tilt <= MAX_TILT + SLACK_DEGREES)
 
     def violation(self, T_target_source: np.ndarray) -> str:
-        """The sentence that a motion (4, 4) violates the prior by; empty if it does not."""
+        """The reason why a motion (4, 4) violates the prior, in a sentence; empty if it does not."""
         tilt, shift, rotation = (float(each[0]) for each in self._deviations(T_target_source[None]))
         metres, degrees = self.within or (np.inf, np.inf)
         if tilt > MAX_TILT:
@@ -161,7 +161,7 @@ class Prior:
 
 
 def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray, np.ndarray] | None:
-    """Unit vectors (3,), up in source and in target."""
+    """Upward unit vectors (3,) in source and target; None without gravity."""
     if gravity is None or gravity is False:
         return None
     try:
@@ -190,7 +190,7 @@ def _limits(within: object) -> tuple[float, float]:
 
 
 def _level(up: np.ndarray) -> np.ndarray:
-    """A rotation (3, 3) that turns the unit vector `up` to z."""
+    """A rotation (3, 3) of the unit vector `up` to z."""
     x = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
     x /= np.linalg.norm(x)
     return np.stack([x, np.cross(up, x), up])

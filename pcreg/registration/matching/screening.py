@@ -1,8 +1,8 @@
-"""Screening of a pair of scans before it is registered: the number of matches that agree on one motion.
+"""Screening of pairs of scans by the number of matches that agree on one motion.
 
 A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by
-the consistency of the matches (pcreg.registration.matching.spatial_consistency). It takes a fiftieth of a
-registration, and ranks pairs; it decides nothing.
+the consistency of the matches (pcreg.registration.matching.spatial_consistency). Screening takes a fiftieth
+of the time of a registration. It only ranks pairs.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ from pcreg.runtime.records import REGISTERING, code_fingerprint
 MAX_QUERIES = 1_000
 MAX_KEYPOINTS = 5_000
 MIN_MATCHES = 4
-MIN_AGREEMENT = 0.5  # of the matches that agree on the best place or scale, from which on others are tried
-KEYPOINT_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
+MIN_AGREEMENT = 0.5  # share of the best place's or scale's agreeing matches, with which others are tried
+KEYPOINT_DISTANCE_VOXELS = 2.0  # more than in a registration: a match may be a neighbour of the right one
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Keypoints:
         return Keypoints(*some, voxel)
 
     def checksum(self, prior: Prior) -> str:
-        """A checksum over all that the screening of this scan with another depends on."""
+        """A checksum of all that the screening of this scan depends on, except the other scan."""
         depends = repr((self.voxel, prior.to_dict(), code_fingerprint(*REGISTERING)))
         digest = hashlib.sha256(depends.encode())
         for rows in (self.points, self.features):
@@ -54,12 +54,12 @@ class Keypoints:
 
 
 class KeypointFile:
-    """Keypoints of scans in a file, of which all processes of a machine share one copy in memory."""
+    """Keypoints of scans in a file that all processes of a machine share in memory."""
 
     def __init__(self, scans: Sequence[Keypoints], path: Path) -> None:
         self.path, self.voxel, self.columns = path, scans[0].voxel, 3 + scans[0].features.shape[1]
         self.starts = np.cumsum([0, *(len(scan.points) for scan in scans)])
-        # Not by a memory map: on a full disk that ends the process
+        # Not by a memory map: a full disk would end the process
         with replacing(path) as temporary, temporary.open("wb") as file:
             for scan in scans:
                 file.write(np.concatenate([scan.points, scan.features], axis=1))
@@ -72,7 +72,7 @@ class KeypointFile:
 
 @parallel.one_for_blas()
 def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
-    """Number of matches that agree on one motion between two scans; 0 where hardly any is mutual."""
+    """Number of matches that agree on one motion between two scans; 0 if fewer than four are mutual."""
     points, partners = mutual_matches(source, target)
     if len(points) < MIN_MATCHES:
         return 0

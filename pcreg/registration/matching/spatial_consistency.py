@@ -1,9 +1,9 @@
-"""Motions from matches of which very few are right, found by what they have in common: distances.
+"""Motions from matches with very few inliers, by the consistency of distances.
 
 A rigid motion keeps distances, so any two right matches agree: their points are as far from each other in
-one cloud as in the other. Two wrong ones agree by chance, and then seldom have a third in common with which
-both agree. So pairs are ranked by how many matches agree with both (second-order spatial compatibility;
-SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample of three in 125,000 is.
+one cloud as in the other. Two wrong matches agree by chance, and then seldom is there a third match with
+which both agree. So pairs are ranked by how many matches agree with both (second-order spatial compatibility;
+SC2-PCR, Chen et al., CVPR 2022). If one match in fifty is right, one random sample of three in 125,000 is.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from pcreg.registration.matching.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.runtime import parallel
 
 MIN_MATCHES = 3  # that determine a motion
-MAX_SEEDS = 300  # matches, each with those that it shares most with
+MAX_SEEDS = 300  # matches, around each of which a group of consistent ones is formed
 MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
-MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
+MIN_EDGE_DISTANCES = 2.0  # matches of closer points agree under any motion
 POWER_ITERATIONS = 10
 BLOCK_ROWS = 64  # of matches, compared with all others at a time, in arrays that fit the cache
-BLOCK_COLUMNS = 512  # of other matches: BLAS copies the larger factor of a product, here once in all
+BLOCK_COLUMNS = 512  # of other matches: BLAS then copies each part of the larger factor only once
 
 
 def consistent_motions(source: Array, target: Array, distance: float, prior: Prior = ANY) -> np.ndarray:
@@ -68,7 +68,7 @@ def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> A
 
 
 def _shared(agree: Array, seeds: Array) -> Array:
-    """Number of matches that agree with a seed and with another one, if these two agree: (S, P), exact."""
+    """Numbers (S, P) of matches that agree with both a seed and a match; 0 where these two disagree."""
     own, P = agree[seeds], len(agree)
     size = BLOCK_COLUMNS if is_on_host(agree) else P
 
@@ -97,7 +97,7 @@ def _distances(some: Array, points: Array) -> Array:
 
 
 def _seeds(agree: Array) -> Array:
-    """Rows (S,) of matches, ascending: the likeliest by the leading eigenvector, and some from everywhere."""
+    """Rows (S,) of matches, ascending: the likeliest by the leading eigenvector, and evenly spaced ones."""
     xp, P = namespace(agree), len(agree)
     half, likelihood = MAX_SEEDS // 2, _leading_eigenvector(agree[None])[0]
     likeliest = xp.argsort(likelihood, descending=True, stable=True)[:half]
@@ -106,7 +106,7 @@ def _seeds(agree: Array) -> Array:
 
 
 def _leading_eigenvector(matrices: Array) -> Array:
-    """Leading eigenvectors (S, P) of symmetric matrices (S, P, P) without negative entries, by powers."""
+    """Leading eigenvectors (S, P) of symmetric matrices (S, P, P) without negative entries, by iteration."""
     xp = namespace(matrices)
     vectors = xp.ones_like(matrices[..., 0])
     for _ in range(POWER_ITERATIONS):
