@@ -1,1 +1,1 @@
-"""Clouds on their way into a registration: checked, in a local frame, downsampled and described."""
+"""Clouds for a registration: checked, in a local frame, downsampled, described."""

@@ -1,4 +1,4 @@
-"""Clouds as callers give them, as files, arrays, tensors or point clouds of Open3D, and settings."""
+"""Reading and checks of clouds and settings as callers give them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.PointCloud"
 VIEWPOINTS = ("auto", "sensor")
-# One of VIEWPOINTS; x, y, z; or a row x, y, z per point
+# One of VIEWPOINTS; x, y, z; or a row x, y, z for each point
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
-MIN_SIZE_METRES = 0.5  # of a cloud whose unit is believed: streets in metres read as mm are smaller
-MAX_STEP = 1e-3  # of the extent, between the coordinates that 32 bits can hold
+MIN_SIZE_METRES = 0.5  # smaller clouds get a note: they may be in metres and read as mm
+MAX_STEP = 1e-3  # between float32 coordinates, as a fraction of the extent; larger ones get a note
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -31,8 +31,8 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     """Read a cloud in metres, without rows of NaN or infinity and without outliers.
 
     `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
-    such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
-    (read_cloud). Raises InputError, which calls the cloud by `name`.
+    such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is for .bin
+    files, as in `read_cloud`. Raises InputError, which calls the cloud by `name`.
     """
     metres = _metres(unit, name)
     if columns is not None and not _is(Integral, columns):
@@ -51,7 +51,7 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     coarse = (steps * metres > MAX_STEP * size) & (size > 0)
     if coarse.any():
         given = np.float32(cloud.points / metres)
-        # Multiples of two steps, such as whole metres, are a grid of their own and no rounding
+        # Multiples of two steps, such as whole metres, are a grid of their own and not rounded
         is_rounded = (given[:, coarse] % (2 * steps[coarse])).any()
         if is_rounded and np.array_equal(np.float64(given) * metres, cloud.points):
             doubt = "as 32-bit numbers far from the origin are: store 64-bit numbers, or subtract an offset"
@@ -60,10 +60,10 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
 
 
 def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> np.ndarray:
-    """Return points (N, 3) float64, metres, a row for each of the file or array, NaN where it has no point.
+    """Return points (N, 3) float64, metres, with a row for each row of the file or array.
 
-    They are a copy: the caller may change an array before it is registered. A prepared cloud, which has rows
-    left out, too, is in metres whatever the unit.
+    Rows without a point are NaN, as are rows that a prepared cloud leaves out. The points are a copy: the
+    caller may change the array later. A prepared cloud is in metres, whatever the unit.
     """
     metres, is_file = _metres(unit, name), isinstance(cloud, str | Path)
     read = read_cloud(cloud, columns) if is_file else getattr(cloud, "cloud", None)
@@ -77,7 +77,7 @@ def points_of(cloud: Points, name: str, unit: str = "m", columns: int | None = N
 
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
-    """Return the rows of anything but a path or a prepared cloud."""
+    """Return the rows of an array, a tensor or a point cloud of Open3D as an array."""
     try:
         if hasattr(cloud, "point"):  # of open3d.t
             cloud = cloud.point.positions.cpu().numpy()
@@ -102,13 +102,13 @@ def _metres(unit: str, name: str) -> float:
 
 
 def check_seed(seed: int) -> None:
-    """Raise InputError unless this is a whole number from 0 on."""
+    """Raise InputError unless the seed is a whole number, 0 or more."""
     if not _is(Integral, seed) or seed < 0:
         raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
 
 
 def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
-    """Raise InputError for a setting of another kind, or a voxel size that is no length."""
+    """Raise InputError for a setting of another type, or a voxel size out of range."""
     if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
         raise InputError(f"voxel {voxel!r} is not a size; use a positive number of metres")
     if not isinstance(weights, str | Path | None):
@@ -118,7 +118,7 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """Return the option, x, y, z or a row, perhaps NaN, per point as an array; InputError for others."""
+    """Return the option, positions as an array, (3,) or (N, 3), which may hold NaN; InputError for others."""
     if isinstance(option, str):
         if option in VIEWPOINTS:
             return option

@@ -1,7 +1,7 @@
-"""A local frame for each cloud: no result depends on where the origin of the given frame lies.
+"""Local frames of clouds: no result depends on the origin of the given frame.
 
-Clouds enter theirs in pcreg/registration/clouds/prepared.py, and answers leave them in
-`Registration.of_clouds`. Nothing between the two has the caller's coordinates.
+`PreparedCloud` moves a cloud into its local frame, and `Registration.of_clouds` converts answers to the given
+frames. All computation in between is in local frames.
 """
 
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ ROUND_UP = 1 / 6
 
 @dataclass(frozen=True)
 class LocalFrame:
-    """Frame with its zero at the lower corner of a cloud, and its axes along those of the given frame."""
+    """Frame with its origin at the lower corner of a cloud, and the given axes."""
 
     corner: np.ndarray  # (3,) float64, metres, in the frame of the cloud as it was given
     resolution: float  # metres, to which coordinates are rounded: the network's, or finer in small clouds
 
     @staticmethod
     def of(box: np.ndarray) -> "LocalFrame":
-        """Frame of a cloud with this lower and upper corner (2, 3), as it was given."""
+        """Frame of a cloud with this box, lower and upper corner (2, 3), in the given frame."""
         low, high = box
         extent = (high - low).max()
         smaller = 2.0 ** np.floor(np.log2(max(extent, SMALLEST_EXTENT) / np.pi)) if extent > 0 else 1.0
         return LocalFrame(low, RESOLUTION * min(1.0, float(smaller)))
 
     def local(self, points: Array) -> Array:
-        """Points (..., 3) of the given frame in this one, the same to the last bit wherever that is."""
+        """Points (..., 3) of the given frame in this one, bit-identical wherever the given origin lies."""
         # In place from here on: clouds may have 20 million points
         steps = points - like(self.corner, points)
         steps *= 1 / self.resolution  # a power of two
@@ -56,10 +56,10 @@ class LocalFrame:
 
 
 def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
-    """A motion (4, 4) between two local frames, taken to the frames that were given."""
+    """Convert a motion (4, 4) between local frames to one between the given frames."""
     return target.T_given_local @ T_target_source @ source.T_local_given
 
 
 def between_local(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
-    """A motion (4, 4) between the frames that were given, taken to the local frames of two clouds."""
+    """Convert a motion (4, 4) between the given frames to one between local frames."""
     return target.T_local_given @ T_target_source @ source.T_given_local

@@ -1,7 +1,7 @@
-"""Outliers of a cloud: rows for "no return", and few points at a thousand times its extent.
+"""Outliers of a cloud: rows for "no return", and few points very far away.
 
-Organised clouds have zeros or another fill value for "no return". They and the far points would set the size
-of every box around the cloud, so they are left out before any length is derived from it.
+Organised clouds have zeros or another fill value for "no return". Such rows and far points would determine
+the size of the cloud's box, so both are left out before any length is computed.
 """
 
 import numpy as np
@@ -12,19 +12,20 @@ from pcreg.io.cloud import Cloud
 from pcreg.runtime.errors import InputError
 
 MAX_COORDINATE_METRES = 1e12  # the orbit of Saturn
-MAX_DISTANCE_EXTENTS = 1000.0  # extents of the middle 90 %; of a LiDAR scan a few
+MAX_DISTANCE_EXTENTS = 1000.0  # extents of the middle 90 %; a LiDAR scan reaches a few
 MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle 90 %
 
 
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
     """Leave out outliers, which are counted in `dropped` and described in `notes`.
 
-    If others remain, these are rows of exact zeros, if there is more than one, and rows of a corner of the
-    cloud's box, such as -9999 -9999 -9999, or of its median, if they are more than 5 % of all. The median is
-    one of more than half of the rows, such as zeros that were moved with the cloud. Points further from the
-    middle of the cloud than 1000 times its extent (voxel_size.extent) are some if they are at most 5 %. A
-    cloud that has none of these is returned as it is. Raises InputError, by its name, if more points lie
-    beyond 1e12 m.
+    - Rows of exact zeros, if there are two or more.
+    - Rows equal to a corner of the cloud's box, such as -9999 -9999 -9999, or to its median, if they are more
+      than 5 %. The median is that of a majority of equal rows, such as zeros that were moved.
+    - Points further from the middle of the cloud than 1000 times its extent (voxel_size.extent), or beyond
+      1e12 m, if they are at most 5 %.
+
+    Equal rows stay if there are no others. Raises InputError, with `name`, if more lie beyond 1e12 m.
     """
     few = max(1, MAX_OUTLIER_FRACTION * len(cloud.points))
     repeated = np.median(sampled(cloud.points), axis=0) if len(cloud.points) else np.zeros(3)

@@ -1,4 +1,4 @@
-"""A cloud that is registered with any number of others, and what is computed of it once."""
+"""A cloud for any number of registrations, whose descriptions are computed once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -21,18 +21,18 @@ from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps its points in the local frame, in 120 MB
-MAX_VIEWPOINT_EXTENTS = 20.0  # between a cloud and its sensor; an object on a table has five
+MAX_VIEWPOINT_EXTENTS = 20.0  # from a cloud to its sensor; five are usual for an object on a table
 KEPT_ON_GPU = 4  # clouds, the latest, whose points stay on the GPU
 
 _large = RLock()  # larger clouds have their points in memory one at a time
 
 
 class PreparedCloud:
-    """A cloud without outliers in its local frame, its scale, and its descriptions by voxel size.
+    """A cloud without outliers in its local frame, its voxel size, and descriptions.
 
     Each is computed when it is first needed, and kept: about 10 MB per voxel size for 20,000 points. Results
-    depend on this cloud and the voxel size alone, never on registrations before, and not on the frame in
-    which the cloud was given. Rows per point are on the cloud's device.
+    depend on this cloud and the voxel size alone, not on earlier registrations or on the frame in which the
+    cloud was given. Arrays with a row per point are on the cloud's device.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PreparedCloud:
 
     @property
     def points(self) -> Array:
-        """Points (N, 3) float64, metres, in the local frame; computed each time above five million."""
+        """Points (N, 3) float64, metres, in the local frame; more than five million are not kept."""
         if len(self.cloud.points) > MAX_KEPT_POINTS:
             return self._local_points()
         return self._kept_points if self.device == "cpu" else _kept_on_gpu(self)
@@ -79,10 +79,10 @@ class PreparedCloud:
 
     @cached_property
     def stated(self) -> np.ndarray | None:
-        """Place of the sensor by caller or file, in the given frame; None: neither states it.
+        """Sensor position in the given frame, by the caller or the file, or None.
 
-        (3,), or (N, 3) from where each point was seen, on the host. Raises InputError if the caller gives
-        more or fewer places than rows, and for a place that is not finite or is beyond 1e12 m.
+        (3,), or (N, 3) with a position for each point, on the host. Raises InputError if the caller gives
+        more or fewer positions than rows, and for a position that is not finite or is beyond 1e12 m.
         """
         if isinstance(self.option, str):
             stated = np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
@@ -114,7 +114,7 @@ class PreparedCloud:
 
     @cached_property
     def sample(self) -> Sample:
-        """Points from which the scale of the cloud is taken; InputError if it has none."""
+        """Points from which the voxel size is computed; InputError if the cloud has no extent."""
         with self._points_in_turn() as points:
             return Sample.of(points, self.name or "cloud")
 
@@ -140,10 +140,9 @@ class PreparedCloud:
     ) -> DescribedCloud:
         """Describe the cloud at the descriptor's voxel size, in its local frame.
 
-        Unless its viewpoint is stated it is the one `decided` at another voxel size, if that is given, or
-        estimated at this one. With `twice` features are means over two samples of the cloud. The described
-        points' rows are those of the cloud as it was given. Raises InputError when too few points are left at
-        this voxel size.
+        The viewpoint is the stated one, else the one `decided` at another voxel size, else it is estimated at
+        this one. With `twice`, features are means over two samples of the cloud. `rows` of the result are
+        rows of the cloud as it was given. Raises InputError when too few points are left.
         """
         estimated = None if self.viewpoint else decided
         place = None if estimated is None else tuple(estimated.position.tolist())

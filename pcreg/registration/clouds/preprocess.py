@@ -1,4 +1,4 @@
-"""A cloud at one voxel size: its downsampled surface with normals, and described keypoints."""
+"""A cloud at one voxel size: its surface with normals, and described keypoints."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -27,19 +27,19 @@ class DescribedCloud(Description):
     """A cloud at one voxel size: described points, and its surface for refinement."""
 
     rows: Array  # (M,) int64, of the described points in the cloud
-    surface: Array  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
+    surface: Array  # (S, 3) float64, metres, a point per cell of a grid from the lower corner of the cloud
     normals: Array  # (S, 3) float64, of the surface, to the side of the viewpoint
     variation: Array  # (S,) float64, of the surface around each point: 0 on a plane, 1/3 at most
     viewpoint: Array  # (3,) float64 on the host, metres; or (S, 3), of each point of the surface
-    viewpoint_known: bool  # a sensor stood there; else it is estimated
+    viewpoint_known: bool  # True if it is stated, or proved by the cloud; else it is estimated
 
 
 def describe(
     points: Array, descriptor: Descriptor, name: str = "cloud", viewpoint: Viewpoint | None = None
 ) -> DescribedCloud:
-    """Describe a cloud (N, 3) float64 at the voxel size of a descriptor; an error calls it by `name`.
+    """Describe a cloud (N, 3) float64 at the voxel size of a descriptor.
 
-    Without a `viewpoint` it is estimated. Raises InputError when too few points are left at this voxel size.
+    Without a `viewpoint` it is estimated. Raises InputError, with `name`, when too few points are left.
     """
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
@@ -52,11 +52,11 @@ def describe(
     normals, variation = normals_of(surface, NORMAL_RADIUS * voxel)
     viewpoint = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
     seen_from = viewpoint.of_rows(surface_rows)
-    # Descriptors count their cells from zero: a single sensor stands there
+    # Descriptors count cells from the origin: move a single sensor there
     is_single = viewpoint.position.ndim == 1
     origin = viewpoint.position if is_single else np.zeros(3)
     rows = downsample_and_filter(points, voxel, origin)
-    if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
+    if len(rows) < MIN_POINTS:  # these cells differ, and so do the isolated points
         raise InputError(_too_few(name, points, len(rows), voxel))
     origin = like(origin, points)
     keypoints = take(points, rows) - origin
@@ -64,7 +64,7 @@ def describe(
     found = checked(descriptor, descriptor.describe(keypoints, places))
     if len(found.points) == 0:
         raise InputError(f"{name}: {descriptor.name} describes no point of it; take another descriptor")
-    # With the same cells a descriptor keeps all points; else it keeps some, found by place
+    # A descriptor with other cells keeps only some of the points: find their rows by position
     if len(found.points) != len(keypoints) or not (found.points == keypoints).all():
         rows = rows[Index(keypoints).query(found.points)[1]]
     return DescribedCloud(
@@ -82,8 +82,8 @@ def describe(
 def sampled_twice(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:
     """Average the feature of each point with that of the nearest surface point.
 
-    Surface and keypoints are two samples of the same cloud. A feature depends on which points stand for the
-    cells around it, a mean of two less so. The mean is scaled to the length of the first feature.
+    Surface and keypoints are two samples of the same cloud. A feature depends on the points that were sampled
+    around it, and a mean of two depends less on them. The mean is scaled to the length of the first feature.
     """
     xp = namespace(cloud.surface)
     total = cloud.features + _surface_features(cloud, descriptor)
@@ -101,7 +101,7 @@ def mirrored(cloud: DescribedCloud, descriptor: Descriptor) -> DescribedCloud:
 
 
 def _surface_features(cloud: DescribedCloud, descriptor: Descriptor) -> Array:
-    """Describe the surface: for each described point (M, 3) the features (M, C) of the nearest point."""
+    """Features (M, C) of the surface points that are nearest to the described points (M, 3)."""
     corner = like(box(cloud.surface)[0], cloud.surface)
     viewpoints = namespace(corner).zeros_like(cloud.surface) + like(cloud.viewpoint, corner) - corner
     again = checked(descriptor, descriptor.describe(cloud.surface - corner, viewpoints))
@@ -109,10 +109,10 @@ def _surface_features(cloud: DescribedCloud, descriptor: Descriptor) -> Array:
 
 
 def downsample_and_filter(points: Array, voxel: float, origin: np.ndarray) -> Array:
-    """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
+    """Rows (M,) int64 of a cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 
-    On a downsampled surface a point has a dozen others within two voxels. One with fewer than four is noise,
-    which would count as an object in the free space of the other sensor.
+    On a downsampled surface a point has a dozen neighbours within two voxels. A point with fewer than four is
+    noise, and would count as an object in the free space of the other sensor.
     """
     rows = voxel_downsample(points, voxel, origin)
     kept = take(points, rows)
@@ -120,8 +120,8 @@ def downsample_and_filter(points: Array, voxel: float, origin: np.ndarray) -> Ar
 
 
 def have_neighbors(points: Array, count: int, radius: float) -> Array:
-    """True (N,) for points (N, 3) with `count` others within `radius` metres, on it included."""
-    bound = np.nextafter(radius, np.inf)  # an index finds what is closer
+    """True (N,) for points (N, 3) with `count` others at a distance of `radius` metres or less."""
+    bound = np.nextafter(radius, np.inf)  # an index finds points closer than its bound
     return namespace(points).isfinite(Index(points).kth_distance(points, count + 1, bound))
 
 
@@ -132,7 +132,7 @@ def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
     if len(points) < MIN_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
-        return f"{found}: they lie on a line; project degrees to metres, or name x, y, z behind other columns"
+        return f"{found}: they lie on a line; project degrees to metres, or name the columns x, y, z"
     suited = Sample.of(points, name).voxel()
     if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
         remedy = "take a scan with more points, or sample a mesh's faces"

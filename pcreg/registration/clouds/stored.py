@@ -1,4 +1,4 @@
-"""Clouds of files whose descriptions are kept in a folder, for worker processes that share them."""
+"""Clouds of files, whose descriptions worker processes share in a folder."""
 
 import hashlib
 import logging
@@ -33,8 +33,8 @@ class CloudFile:
     viewpoint: ViewpointOption
     state: tuple[int, ...] = (0, 0)  # as by `state_of`, when it was read without an error
     frame: LocalFrame | None = None
-    stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
-    voxel: float | None = None  # metres, that suits it; None: not computed
+    stated: np.ndarray | None = None  # viewpoint, as by `PreparedCloud.stated`
+    voxel: float | None = None  # metres, the size that suits the cloud; None: not computed
     extent: float | None = None  # metres; None: not computed
     notes: tuple[str, ...] = ()
     error: str = ""  # why it cannot be used
@@ -43,8 +43,8 @@ class CloudFile:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
     def examined(self, device: str, *, sized: bool) -> "CloudFile":
-        """Read the cloud and keep its frame or the error; if `sized` also its voxel size, from the device."""
-        state = state_of(self.path)  # before it is read, so that a later change is noticed
+        """Read the cloud and add its frame or the error; if `sized`, its voxel size and extent, too."""
+        state = state_of(self.path)  # before the file is read, so that a later change is noticed
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path, device=device)
             size = {"voxel": cloud.voxel, "extent": cloud.extent} if sized else {}
@@ -57,7 +57,7 @@ class CloudFile:
 
 
 def state_of(path: str) -> tuple[int, int]:
-    """Bytes and time of change of a file; zeros if it is not there."""
+    """Size in bytes and time of change in ns of a file; zeros if it is not there."""
     path = os.path.expanduser(path)
     if not os.path.isfile(path):
         return 0, 0
@@ -75,7 +75,7 @@ class StoredCloud(PreparedCloud):
         self.file, self.name, self.option = file, file.path, file.viewpoint
         self.folder, self.device = folder, device
         self._described = {}
-        # In place of what the points are read for
+        # From the first reading, so that the points need not be read for these
         self.frame, self.stated, self.notes, self.units = file.frame, file.stated, file.notes, file.units
         if file.voxel is not None:
             self.voxel, self.extent = file.voxel, file.extent
