@@ -1,4 +1,4 @@
-"""The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
+"""The verdict on a motion: a calibrated probability, and a reason in words.
 
 Fitted to motions between simulated scans whose ground truth is given (`python -m pcreg.training.judge`);
 docs/benchmarks/confidence.md has the results on real ones. One model serves descriptors of all kinds.
@@ -15,20 +15,20 @@ from pcreg.arrays import Array, namespace
 from pcreg.registration.judge.evidence import Evidence
 
 MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
-MIN_LIKELY = 0.5  # confidence above which the clouds are tested for noise, whose confidence is at most this
+MIN_LIKELY = 0.5  # confidence above which the clouds are tested for noise; noise gets no more than this
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
 ACCEPT_CONFIDENCE = 0.95  # from which a registration needs no mirror test, and ends the search in a map
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
-# Largest probability of a motion by itself: of 1,227 above it, held out in the fit, one is wrong. Two motions
-# of a symmetric scene both get it, and so are equally likely.
+# Largest probability of a single motion: of 1,227 motions above it, held out in the fit, one is wrong. Two
+# motions of a symmetric scene both get this probability, and so are equally likely.
 MAX_PROBABILITY = 0.995
-MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing
+MAX_DEVIATIONS = 4.0  # from the mean of a term; values further away were rare in training and are clipped
 MAX_THICKNESS = 20.0  # voxels
 
 
 @dataclass(frozen=True)
 class ConfidenceTerm:
-    """One number, and the reason for a refusal where a motion misses it most."""
+    """An input of the model, and the reason for a refusal if this input is the weakest."""
 
     name: str
     value: Callable[[Evidence], float]
@@ -58,10 +58,10 @@ BACKWARDS = (
     "laid onto its mirror image"
 )
 UNCONSTRAINED = "the overlap could {freedom} without a worse fit, so it proves little"
-OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
+OBSERVABILITY = ConfidenceTerm(  # constant once the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )
-# More of each never makes a motion less likely
+# A larger value of a term never makes a motion less likely
 TERMS = (
     ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), FEW_INLIERS),
     ConfidenceTerm("thickness", lambda e: np.log(0.1 + min(e.inlier_thickness, MAX_THICKNESS)), FLAT),
@@ -89,15 +89,15 @@ class Verdict:
 
 
 def posterior(probabilities: Sequence[float]) -> list[float]:
-    """Probabilities of hypotheses given that at most one is right, from those of each by itself, below 1."""
+    """Probabilities of hypotheses of which at most one is right, from those of each alone, below 1."""
     odds = [p / (1 - p) for p in probabilities]
     return [each / (1 + sum(odds)) for each in odds]
 
 
 def proves_little(evidence: Evidence) -> bool:
-    """True with few inliers, and if the overlap leaves the motion a direction to slide in.
+    """True with few inliers, or if the overlap does not constrain the motion in some direction.
 
-    Few simulated scans are so bare that a network could learn it from them.
+    Too few simulated scans are so bare for the model to learn this.
     """
     return evidence.inliers < MIN_INLIERS or bool(evidence.observability.free)
 
@@ -107,7 +107,7 @@ def monotonic_network(layers: Sequence[tuple[Array, Array]], x: Array) -> Array:
     xp = namespace(x)
     *hidden, (weights, biases) = layers
     for w, b in hidden:
-        signs = xp.where(xp.arange(len(b)) < len(b) / 2, 1, -1)  # of units that bend upwards, and downwards
+        signs = xp.where(xp.arange(len(b)) < len(b) / 2, 1, -1)  # of convex and of concave units
         x = signs * xp.logaddexp(xp.zeros_like(b), signs * (x @ w + b))
     return (x @ weights + biases)[..., 0]
 
@@ -116,20 +116,20 @@ def monotonic_network(layers: Sequence[tuple[Array, Array]], x: Array) -> Array:
 class ConfidenceModel:
     """A small network of fully connected layers; its output is log-odds.
 
-    No weight is negative, and half of the units of a layer bend upwards, half downwards: so the log-odds grow
-    with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023). Without
-    hidden layers it is a logistic model.
+    No weight is negative, and half of the units of a layer are convex, half concave. So the log-odds grow
+    with every term, and can approximate any monotonic function (Runje and Shankaranarayana, ICML 2023).
+    Without hidden layers this is a logistic model.
     """
 
-    usual: np.ndarray  # (F,) values of the terms: their means over right motions
-    mean: np.ndarray  # (F,), of the terms in training, and
-    deviation: np.ndarray  # (F,)
+    usual: np.ndarray  # (F,) means of the terms over right motions
+    mean: np.ndarray  # (F,) means of the terms in training
+    deviation: np.ndarray  # (F,) standard deviations of the terms in training
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (in, out), biases (out,)
 
     @staticmethod
     @cache
     def shipped() -> "ConfidenceModel":
-        """The model for descriptors of any kind."""
+        """The shipped model, for descriptors of any kind."""
         return ConfidenceModel.load(files("pcreg.weights").joinpath("verdict.safetensors").read_bytes())
 
     @staticmethod
@@ -149,12 +149,12 @@ class ConfidenceModel:
         return monotonic_network(self.layers, x)
 
     def probability(self, evidence: Evidence) -> float:
-        """Odds that the motion is right, against none of the hypotheses being right, as a probability."""
+        """Probability that the motion is right, as if it were the only hypothesis."""
         bounded = np.array([proves_little(evidence)])
         return float(self.probabilities(values_of(evidence)[None], bounded)[0])
 
     def probabilities(self, values: np.ndarray, bounded: np.ndarray) -> np.ndarray:
-        """The same (...) for motions with values (..., F) of the terms, at most 0.5 if `bounded` (...)."""
+        """The same (...) of motions with values (..., F) of the terms, at most 0.5 if `bounded` (...)."""
         likely = 1 / (1 + np.exp(-self.log_odds(values)))
         return np.minimum(likely, np.where(bounded, 0.5, MAX_PROBABILITY))
 
@@ -164,7 +164,7 @@ class ConfidenceModel:
         confidence, *others = posterior(likely)
         registered = confidence >= MIN_CONFIDENCE
         rival = max(others, default=0.0)
-        # Of many that fit, such as all turns of a cube, each is unlikely, though one of them is right
+        # If many hypotheses fit, such as all turns of a cube, each is unlikely, though one of them is right
         share = rival / (confidence + rival) if confidence + sum(others) >= MIN_CONFIDENCE else rival
         ambiguous = not registered and share >= MIN_ALTERNATIVE_CONFIDENCE
         if registered:
@@ -185,7 +185,7 @@ class ConfidenceModel:
         return Verdict(registered, confidence, reason, ambiguous)
 
     def _most_missed(self, evidence: Evidence) -> ConfidenceTerm:
-        """The term that would make the motion likelier than any other, were it as usual."""
+        """The term whose usual value would raise the log-odds most."""
         if evidence.observability.free:
             return OBSERVABILITY
         values = values_of(evidence)

@@ -1,13 +1,13 @@
 """The covariance of a refined motion.
 
-A motion T_target_source is off by a small motion x in the frame of the source, a perturbation on the right:
-the true one is T exp(x), with x = (rotation, translation), radians about the axes of that frame through its
-origin, then metres along them. Order and side are those of GTSAM's Pose3, so that the covariance belongs to
+The error of a motion T = T_target_source is a small motion x in the frame of the source, on the right: the
+true motion is T exp(x), with x = (rotation, translation), in radians about the axes of that frame and in
+metres along them. Order and side are those of GTSAM's Pose3, so that the covariance belongs to
 BetweenFactorPose3(target, source).
 
-Point-to-plane registration minimises squared residuals r = J x along the normals. Were they independent,
-the covariance would be sigma^2 (J^T J)^-1. They are not: points of one surface share the bias of the sensor,
-and of how it was sampled. Residuals are therefore summed up block by block, (J^T J)^-1 (sum g g^T) (J^T J)^-1
+Point-to-plane registration minimises squared residuals r = J x along the normals. If residuals were
+independent, the covariance would be sigma^2 (J^T J)^-1. But points of one surface share the bias of the
+sensor and of the sampling. So residuals are summed up by blocks of space: (J^T J)^-1 (sum g g^T) (J^T J)^-1
 with g = J^T r of a block (Liang and Zeger, 1986). Errors that all blocks share, such as drift within a fused
 scan, do not show in the residuals: two factors, chosen on simulated scans, account for them.
 """
@@ -26,7 +26,7 @@ COMMON_ERROR = 0.2  # error that a whole scan has in common, in RMS residuals
 # Observability below which matches, and not residuals, determine a direction; noise of normals has 0.003
 NOISE_OBSERVABILITY = 0.005
 FREE_VOXELS = 2.0  # standard deviation of a direction that matches alone determine
-FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds may be copies
+FLOOR_VOXELS = 0.001  # least standard deviation in any direction: clouds may be copies
 
 
 def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> np.ndarray:
@@ -37,7 +37,7 @@ def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> n
     rotation causes.
     """
     points, normals, residuals = map(to_host, (overlap.points, overlap.normals, overlap.offsets))
-    # about the middle, and rotations as displacements in metres: all directions are alike
+    # About the middle, with rotations as displacements in metres, so that all directions have one unit
     middle = points.mean(0) if len(points) else to_host(overlap.moved).mean(0)
     arms = points - middle
     radius = np.sqrt((arms**2).sum() / len(arms)) if len(arms) > 1 else voxel
@@ -52,7 +52,7 @@ def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> n
     found = SHARED_ERROR**2 * gain @ gradients.T @ gradients @ gain
     floor = COMMON_ERROR**2 * np.mean(residuals**2) if len(residuals) else 0.0
     found += (FREE_VOXELS * voxel) ** 2 * unseen @ unseen + (floor + (FLOOR_VOXELS * voxel) ** 2) * np.eye(6)
-    # to rotations in radians about the origin of the source, and its axes
+    # Convert to rotations in radians about the origin, and to the axes, of the source
     T_source_middle = inverse(T_target_source) @ translation(middle)
     to_source = adjoint(T_source_middle) @ np.diag([1 / radius] * 3 + [1.0] * 3)
     return to_source @ found @ to_source.T
@@ -61,5 +61,5 @@ def covariance(overlap: Overlap, T_target_source: np.ndarray, voxel: float) -> n
 def _blocks(points: np.ndarray, edge: float) -> np.ndarray:
     """Numbers (N,) of the blocks, cubes of that edge, that points (N, 3) lie in."""
     x, y, z = np.floor((points - points.min(0, initial=np.inf)) / edge).astype(np.int64).T
-    # In one number: NumPy is ten times slower with rows of three
+    # A single number per block: NumPy's unique is ten times slower with rows of three
     return np.unique((x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z, return_inverse=True)[1]

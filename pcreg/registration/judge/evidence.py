@@ -1,10 +1,10 @@
 """Evidence for and against a refined motion.
 
-Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
-from wrong. A wrong motion that was found through a handful of chance matches loses them once it has slid onto
-the nearest surfaces, so matches are counted after refinement. It puts things where the other sensor looked
-straight through. And it lays the front of a surface onto the back of another, which is how the mirror image
-of a room fits the room.
+Under a wrong motion floors and walls may still lie on floors and walls, so overlap alone does not separate
+right from wrong. Three more things do. Inliers are counted after refinement: a wrong motion found by a few
+chance matches loses them as it slides onto the nearest surfaces. A wrong motion puts objects into the free
+space of the other sensor. And it may lay the front of a surface onto the back of another one, as where a room
+fits its mirror image.
 """
 
 from collections.abc import Sequence
@@ -28,18 +28,18 @@ CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence about one refined motion; what is about surfaces treats both clouds alike."""
+    """Evidence about one refined motion."""
 
-    matches: int  # pairs of points whose features are each other's nearest
-    inliers: int  # of them, brought together
+    matches: int  # pairs of points whose features are mutual nearest neighbours
+    inliers: int  # matches that the motion brings together
     inlier_thickness: float  # voxels, standard deviation of the inliers where they spread least
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
-    plane_rmse: float  # voxels, of the overlap, from the planes through the other cloud's points
-    free_space_violation: float  # fraction of a cloud in the free space of the other
-    # Shares of a cloud, of what the other sensor sees of it
-    contradiction: float  # in front of what that sensor saw, in one piece, away from its borders
-    curved_contradiction: float  # in front of what that sensor saw or beside it, of edges and small things
+    plane_rmse: float  # voxels, of the overlap, both ways, from the planes through the other cloud's points
+    free_space_violation: float  # fraction of a cloud in the free space of the other; the larger of both
+    # Shares among the points that contradict or confirm the other sensor's view, mean of both ways
+    contradiction: float  # the largest piece in front of what that sensor saw, away from its borders
+    curved_contradiction: float  # edges and small objects in front of what that sensor saw, or beside it
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 
@@ -56,8 +56,8 @@ def gather_evidence(
     """The evidence about a refined motion of described clouds.
 
     `overlap` is that of the surfaces under this motion, within the distance of the refinement. `free_space`
-    says what stands where a sensor looked through. `inliers` (I, 3) are the target's points of those of all
-    `matches` that the motion brings together.
+    compares each surface with the view of the other sensor. `matches` is the number of matches, and `inliers`
+    (I, 3) are the target's points in those matches that the motion brings together.
     """
     T, voxel = refined.T_target_source, refined.distance
     curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
@@ -79,7 +79,7 @@ def gather_evidence(
 
 
 def _share(counts: Sequence[tuple[float, float]]) -> float:
-    """The share of the first of two counts, geometric mean; (k + 1) / (n + 5) by Laplace smoothing."""
+    """Share of the first of two counts, smoothed to (k + 1) / (n + 5); geometric mean over the pairs."""
     shares = [(against + 1) / (against + confirmed + 5) for against, confirmed in counts]
     return float(np.prod(shares) ** (1 / len(shares)))
 

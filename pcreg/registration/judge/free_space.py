@@ -1,7 +1,7 @@
 """Free space: a sensor that saw a surface saw nothing in front of it.
 
-Two scans laid over each other by a wrong motion may share floors and walls, but then furniture of one
-stands where the other's sensor looked straight through.
+Under a wrong motion the floors and walls of two scans may fit, but then furniture of one scan stands where
+the sensor of the other scan looked straight through.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ CELL_RADIANS = float(np.radians(2.0))  # of the range image; near surfaces have 
 ROWS, COLUMNS = 92, 180  # 180 x 360 degrees, and for rounding a row more at either pole
 # A view is sparse if more than MIN_SPARSE of its far cells have GAP_CELLS or more empty neighbours
 MIN_SPARSE, GAP_CELLS = 0.8, 3
-MIN_FILLED = 0.5  # of the points that a surface facing the sensor leaves in a cell; with fewer it has gaps
+MIN_FILLED = 0.5  # of the points in a cell of a surface that faces the sensor; a cell with fewer has gaps
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
@@ -30,12 +30,12 @@ _any = partial(reduce, or_)  # of masks
 
 
 class Ranges(NamedTuple):
-    """Points (...) in a view: their cells and ranges, and what the sensor saw there; metres, or UNSEEN."""
+    """Points (...) compared with a range image."""
 
-    cells: Array
-    distance: Array
-    seen: Array
-    nearest: Array  # as `seen`, the least of the cells around, as RangeImage.nearest
+    cells: Array  # (...) int64, of the range image
+    distance: Array  # (...) metres, from the sensor to the points
+    seen: Array  # (...) metres to what the sensor saw in these cells, or UNSEEN
+    nearest: Array  # (...) metres or UNSEEN, as RangeImage.nearest
     gaps: Array  # (...) bool, as RangeImage.gaps
 
     @property
@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
         return self.distance < self.seen - margin
 
     def well_in_front(self, margin: float) -> Array:
-        """The same without the borders of what was seen: nearer than all of the cells around, too."""
+        """True (...) for points in front of what was seen in the cells around, too: not at its borders."""
         return self.distance < self.nearest - margin
 
     def displaced(self, margin: float) -> Array:
@@ -104,9 +104,9 @@ class RangeImage(NamedTuple):
 def views_of(scan: Array, viewpoint: Array, margin: float) -> list[RangeImage]:
     """The range images of a scan (N, 3), N > 0: one from a `viewpoint` (3,), or several from (N, 3).
 
-    Viewpoints within a cell of `margin` metres are taken together, which the margin of the comparison allows
-    for. Of more than eight such views those with most points are kept: the others contradict nothing.
-    Points are half of `margin` apart.
+    Viewpoints within a cell of `margin` metres share a view, for which the margin of the comparison allows.
+    Of more than eight views those with most points are kept: the others contradict nothing. Points are half
+    of `margin` apart.
     """
     viewpoint, spacing = to_host(viewpoint), margin / 2
     if viewpoint.ndim == 1:
@@ -120,15 +120,15 @@ def views_of(scan: Array, viewpoint: Array, margin: float) -> list[RangeImage]:
 
 
 def free_space_violation(points: Array, views: Sequence[RangeImage], margin: float) -> float:
-    """The fraction of points (N, 3), of those that views cover, in front of the surface; 0 if none is."""
+    """Fraction of points (N, 3) in front of the surface, among those that views cover; 0 if none are."""
     in_front, covered = _violating_and_covered([view.ranges(points) for view in views], margin)
     return float(in_front / max(covered, 1))
 
 
 class Sight(NamedTuple):
-    """Numbers of points of one cloud by what the sensor of the other one saw in their directions.
+    """Numbers of points of one cloud, by what the other cloud's sensor saw there.
 
-    Points that touch the other cloud are for the motion, others against it or neither.
+    Points that touch the other cloud confirm the motion; others contradict it, or do neither.
     """
 
     in_front: float  # by the margin or more, whether they touch or not; over all views
@@ -156,7 +156,7 @@ class FreeSpace:
         self._views = [views_of(scan, viewpoint, margin / 2) for scan, viewpoint in sides]
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """The fraction (H,) of some points in free space of the other scan, mean of both ways."""
+        """Fraction (H,) of sampled points in the free space of the other scan, mean of both ways."""
         ways = motions, np.array([inverse(T) for T in motions])
         shares = []
         for points, way, views in zip(self._some, ways, self._views[::-1], strict=True):
@@ -192,7 +192,7 @@ class FreeSpace:
 
 
 def _least_around(image: Array) -> Array:
-    """The least of each cell of an image (rows, columns) and of the eight around it."""
+    """The minimum over each cell of an image (rows, columns) and the eight around it."""
     xp = namespace(image)
     for axis in (0, 1):
         image = xp.minimum(image, xp.minimum(xp.roll(image, 1, axis=axis), xp.roll(image, -1, axis=axis)))
@@ -200,7 +200,7 @@ def _least_around(image: Array) -> Array:
 
 
 def _largest_piece(cells: np.ndarray) -> float:
-    """Number of the given cells (N,) of an image in its largest connected part; 0 without any."""
+    """Number of points, by their cells (N,), in the largest connected part of the image; 0 without any."""
     if len(cells) == 0:
         return 0.0
     counts = np.bincount(cells, minlength=ROWS * COLUMNS).reshape(ROWS, COLUMNS)

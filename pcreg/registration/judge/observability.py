@@ -1,7 +1,7 @@
-"""Motions that an overlap does not constrain: along a corridor, within a plane, about an axis.
+"""Motions that an overlap does not constrain, such as along a corridor.
 
-Two surfaces laid over each other may slide along each other wherever that leaves every point in the plane
-of its partner. Point-to-plane registration cannot see such motions (Gelfand et al., 3DIM 2003).
+Overlapping surfaces may slide along each other if that leaves every point in the plane of its partner.
+Point-to-plane registration does not determine such motions (Gelfand et al., 3DIM 2003).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from pcreg.arrays import Array, namespace, to_host
 from pcreg.registration.estimation.icp import plane_rows
 
-MIN_OBSERVABILITY = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
+MIN_OBSERVABILITY = 0.01  # in a smooth corridor the noise of the normals alone gives 0.003
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class DegenerateDirection:
     """A motion that leaves the surfaces of an overlap on each other."""
 
     kind: Literal["slide", "turn"]
-    axis: tuple[float, float, float]  # of length one and either sign, in the frame of the points
+    axis: tuple[float, float, float]  # a unit vector of either sign, in the frame of the points
 
     def __str__(self) -> str:
         axis = ", ".join(f"{round(value, 2) + 0.0:.2f}" for value in self.axis)
@@ -54,7 +54,7 @@ def observability(points: Array, normals: Array) -> Observability:
     turns = turns - both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
     if np.trace(spread) == 0:
         return Observability(0.0, ())
-    # The mean square speed of a turn about each axis; the last digit is for points on a line.
+    # The mean square speed of a turn about each axis; 1e-9 keeps it positive for points on a line
     inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
     least, free = [], []
     for kind, along_normals, whole in (("slide", slides, np.eye(3)), ("turn", turns, inertia)):
@@ -72,8 +72,8 @@ def growth_observability(points: Array, normals: Array) -> float:
     """Constraint of the scale by points (N, 3) with unit normals (N, 3) of either sign: 0..1.
 
     The mean square of a growth about the middle along the normals, together with the motion that compensates
-    it best, divided by that of the whole growth. 0 of a plane, of the corner of a box and of all else that
-    lies on itself when it grows. 0 of points on a line, or none.
+    it best, divided by that of the whole growth. 0 for a plane, for the corner of a box and for all other
+    surfaces that lie on themselves when they grow, and 0 without points.
     """
     points, normals = to_host(points), to_host(normals)
     arms = points - points.mean(0) if len(points) else points
@@ -87,7 +87,7 @@ def growth_observability(points: Array, normals: Array) -> float:
 
 
 def _axis(vector: np.ndarray) -> tuple[float, float, float]:
-    """The direction as a unit vector, its largest component positive, rounded to what its accuracy allows."""
+    """The direction as a unit vector, its largest component positive, rounded to three decimals."""
     vector = vector * np.sign(vector[np.abs(vector).argmax()]) / np.linalg.norm(vector)
     x, y, z = (vector.round(3) + 0.0).tolist()  # + 0.0: no minus zeros
     return x, y, z

@@ -1,4 +1,4 @@
-"""The overlap of two surfaces under a motion, found once for its evidence and its covariance."""
+"""The overlap of two surfaces under a motion, for evidence and covariance."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""The order in which scales, hypotheses and checks are tried, for one pair or many."""
+"""The order in which scales, hypotheses and checks of a pair are tried."""

@@ -1,4 +1,4 @@
-"""Notes on possible faults of a pair of clouds, a sentence each; they change no answer."""
+"""Notes on possible faults of a pair of clouds, which change no answer."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from pcreg.registration.result import Registration
 MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
 MAX_EXTENT_RATIO = 2.5  # of scans of one place: those that overlap by a third have up to 2
 MIRRORED = (
-    "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
-    "as x, y, z of a right-handed frame"
+    "the clouds fit if one is mirrored: in one of them axes are exchanged or have the wrong sign; export "
+    "that cloud again as x, y, z of a right-handed frame"
 )
-MAX_SCAN_METRES = 2000.0  # of extent: rooms in millimetres are larger than that, scans seldom
+MAX_SCAN_METRES = 2000.0  # of extent: rooms in millimetres are larger, scans in metres seldom
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
@@ -53,7 +53,7 @@ def degenerate_directions(found: Registration) -> list[str]:
 
 
 def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
-    """A note for source and target each, if its surface fits itself in other places as well."""
+    """A note on each of source and target whose surface can slide or turn on itself."""
     notes = []
     for side, cloud in zip(("source", "target"), clouds, strict=True):
         kinds = [freedom.kind for freedom in observability(cloud.surface, cloud.normals).free]

@@ -1,4 +1,4 @@
-"""Further tries if the first answer is no or not confident: other points, other scales, the mirror image."""
+"""Further tries after a refusal or a doubtful answer, such as other scales."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,9 +18,9 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.progress import Clock
 
-# Confidence of a refusal below which another try hardly helps, with learned descriptors. Of simulated pairs
-# refused with less, 0 of 700 are registered at another voxel size and 1 of 644 by a second sample of the
-# points; of those refused with more, 20 of 544 and 16 of 281.
+# Confidence of a refusal below which another try with learned descriptors hardly helps. Of simulated pairs
+# that are refused with less, 0 of 700 are registered at another voxel size and 1 of 644 by a second sample of
+# the points; of those refused with more, 20 of 544 and 16 of 281.
 MIN_RETRIED_CONFIDENCE = 0.03
 
 
@@ -34,22 +34,22 @@ def answer_at_scales(
     prior: Prior = ANY,
     thorough: bool = True,
 ) -> Registration:
-    """The answer at the first scale or, after a refusal or a doubtful one, of further tries in this order.
+    """The answer at the first scale or, after a refusal or a doubt, by further tries.
 
-    It is that of a search or, if a motion (4, 4) between the local frames is given, the verdict on that.
+    An answer is that of a search or, if a motion (4, 4) between the local frames is given, the verdict on it.
 
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
-    2. A registration with less than 0.95 is refused for good if the mirrored source fits with more.
-    3. After a refusal a `thorough` search tries the other scales. Each is one more chance to be wrong: so a
-       motion found there is assessed at the first scale as well. The confidence is the geometric mean of
-       both, that of the other scale taken three times, and the mirrored source must not fit with more.
-    4. If no scale registers, the refusal of the first is returned, with notes on what may be wrong with the
-       clouds if the search was thorough.
+    2. A registration below 0.95 is refused without further tries if the mirrored source has more confidence.
+    3. After a refusal a `thorough` search tries the other scales. Each scale is one more chance to be wrong.
+       So a motion found there is assessed at the first scale as well, and its confidence, the geometric mean
+       of both with that of the other scale taken three times, must reach that of the mirrored source.
+    4. If no scale registers, the refusal of the first is returned, after a thorough search with notes on what
+       may be wrong with the clouds.
 
-    Where the confidence is so low that they cannot help, step 1 is left out, and with learned descriptors
-    step 3, too. Viewpoints that are not stated are estimated at the first scale. The `prior` holds between
-    the given frames. Raises InputError, with what may be wrong, if the first scale leaves too few points.
+    If the confidence is too low for further tries, step 1 is left out, and with learned descriptors step 3,
+    too. Viewpoints that are not stated are estimated at the first scale. The `prior` holds between the given
+    frames. Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
     prior = prior.between(source.frame.corner, target.frame.corner)
     scales = (replace(scale, prior=prior) for scale in scales)
@@ -113,9 +113,9 @@ def mirror_tested(
 def mirror_confidence(
     scale: SingleScaleRegistrar, source: DescribedCloud, target: DescribedCloud, seed: int, total: Clock
 ) -> float:
-    """The confidence in one motion of the source with its first axis flipped."""
+    """The confidence with which the source registers after its first axis is flipped."""
     clock, flipped = Clock(), mirrored(source, scale.descriptor)
-    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
+    # sure=0 tries the first motions alone: a mirrored source fits at once. The prior does not hold for it
     found = replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed)
     clock.lap("mirror_test")
     total.add(clock.seconds)
@@ -173,6 +173,6 @@ def _described(
     *,
     twice: bool = False,
 ) -> list[DescribedCloud]:
-    """Describe both clouds, each with the viewpoint that was decided at another scale, if there is one."""
+    """Describe both clouds, each with the viewpoint that was decided at another scale, if any."""
     descriptor, clouds = scale.descriptor, zip((source, target), viewpoints, strict=True)
     return parallel.each(lambda each: each[0].at(descriptor, each[1], twice=twice), clouds, descriptor.device)

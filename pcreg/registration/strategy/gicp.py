@@ -1,7 +1,7 @@
-"""Scans of one moving sensor, each registered to a neighbour from a guess.
+"""Registration of a moving sensor's scan to a neighbouring scan, from a guess.
 
-By Generalised ICP (Segal et al., RSS 2009) of small_gicp, in one thread, so that it repeats. It always
-returns a motion; the overlap and the free space of the registered scans tell a right one from a wrong one.
+Generalised ICP (Segal et al., RSS 2009) of small_gicp runs in one thread, so that it repeats. It always
+returns a motion; the overlap and the free space of the registered scans separate right from wrong motions.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pcreg.registration.judge.free_space import RangeImage, free_space_violation
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.extras import require
 
-# Of GICP, in voxels: the first forgives a rough guess, the second gives the result
+# Of GICP, in voxels: the first allows for a rough guess, the second gives the result
 CORRESPONDENCE_DISTANCES = (6.0, 3.0)
 MAX_ITERATIONS = 50
 MIN_POINTS = 100  # of a downsampled scan
@@ -98,7 +98,7 @@ def register_from(source: Scan, target: Scan, *guesses: np.ndarray) -> Fit:
 
 
 def small_gicp():
-    """The package; InputError, with the command that installs it, where it is missing."""
+    """Import small_gicp; InputError, with the command that installs it, if it is missing."""
     require("odometry", "the odometry of scans without poses.txt")
     import small_gicp
 

@@ -1,4 +1,4 @@
-"""A scan in a map: registered to the few regions that promise most, by the one road of a pair."""
+"""Localization of a scan in a map: registration to the most promising regions."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 
-Answer = tuple[Registration, PreparedCloud]  # and the region that it is about
+Answer = tuple[Registration, PreparedCloud]  # to a region of the map, and this region
 
 
 def locate(
@@ -28,10 +28,10 @@ def locate(
 ) -> Answer:
     """The answer with the highest confidence, and the region of the map that it is about.
 
-    A confidence of 0.95 or more ends the search, but for regions elsewhere with half as many agreeing
-    matches: if one fits about as well, the map repeats itself, and the scan is not registered. A registration
-    with less confidence has to pass the mirror test. Scan and regions are compared at this one scale. Raises
-    InputError if scan or map have too few points at it.
+    After an answer with a confidence of 0.95 or more only regions elsewhere are tried, if they have at least
+    half as many agreeing matches as the best. If one of them fits about as well, the map repeats itself, and
+    the scan is refused. A registration with less confidence has to pass the mirror test. Scan and regions are
+    compared at this scale alone. Raises InputError if scan or map have too few points for the scale.
     """
     clock = Clock()
     described = scan.at(scale.descriptor)
@@ -69,7 +69,7 @@ def locate(
 
 
 def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, where: PreparedCloud) -> bool:
-    """True if the middle of the scan, registered to the region `where`, lies in this region, too."""
+    """True if the middle of the scan, which is registered to the region `where`, lies in `region`, too."""
     T = between_given(found.T_target_source, scan.frame, where.frame)
     middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
     low, high = region.cloud.box

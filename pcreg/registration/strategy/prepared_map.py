@@ -1,7 +1,7 @@
-"""A map to find scans in: overlapping regions of about a scan's extent, each described once.
+"""A map in which scans are located: overlapping regions, each described once.
 
-To the registration a region is a cloud like another: it fills about as many cells as the scan does, and
-where a sensor stood is estimated from the region unless the map states it for each point.
+A region is registered as any other cloud. It fills about as many cells as a scan, and its viewpoint is
+estimated unless the map states one.
 """
 
 import os
@@ -25,17 +25,17 @@ from pcreg.runtime.errors import InputError, attempted
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
 STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
-RADIUS_VOXELS = 100.0  # of a region: a scan of 15,000 cells fits in, and scans of one sensor share them
+RADIUS_VOXELS = 100.0  # of a region, in which a scan of 15,000 cells fits; scans of one voxel size share them
 SPACING = 0.75  # radii between two regions, at least
-MIN_FILLED = 0.1  # of the points of the fullest region, from which on one is worth describing
-SCREENED = 12  # regions, those most like the scan as a whole
-PROPOSED = 3  # of those, by the matches that agree
+MIN_FILLED = 0.1  # of the points of the fullest region; regions with fewer are not described
+SCREENED = 12  # regions, those with the most similar global descriptors
+PROPOSED = 3  # of the screened ones, those with the most agreeing matches
 
 
 def map_file(path: str | Path) -> Path:
-    """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
+    """The file of a map: `path`, or the one in a folder of `pcreg map`; InputError if that holds none."""
     path = Path(os.path.expanduser(path))
-    if not os.path.isdir(path):  # Path.is_dir raises where one may not search
+    if not os.path.isdir(path):  # Path.is_dir raises without permission to search the parent folder
         return path
     for name in (VIEWED, COLORED):
         if os.path.isfile(path / name):
@@ -52,9 +52,9 @@ class Regions:
     descriptor: GlobalDescriptor  # of all of them
 
     def proposed(self, scan: Keypoints, priors: Sequence[Prior]) -> list[tuple[PreparedCloud, int]]:
-        """Up to three regions in which the scan may lie, best first, and how many matches agree.
+        """Up to three regions in which the scan may lie, best first, each with its agreeing matches.
 
-        The scan and each region have one of the `priors` between them; regions that it excludes come last.
+        The `priors` hold between the scan and each region; regions that they exclude come last.
         """
         priors = [prior.about(scan.points) for prior in priors]
         boxes = [cloud.cloud.box - cloud.frame.corner for cloud in self.clouds]
@@ -68,9 +68,9 @@ class Regions:
 
 
 class PreparedMap(PreparedCloud):
-    """A map for any number of scans, which decide the scale: what that needs is computed for the first.
+    """A map for any number of scans, with regions that are computed once per scale.
 
-    Its viewpoint is stated, or estimated for each region.
+    The viewpoint is stated, or estimated for each region.
     """
 
     @cached_property
@@ -99,7 +99,7 @@ class PreparedMap(PreparedCloud):
         return self._regions.setdefault(key, Regions(clouds, keypoints, GlobalDescriptor.learned(keypoints)))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
-        """Parts of the map, downsampled, around places that cover all of it; their rows are the map's."""
+        """Downsampled parts of the map around evenly spread centres; their rows are the map's."""
         points, radius = to_host(self.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])

@@ -28,7 +28,7 @@ MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and the usual one
 
 
 class Scales:
-    """One descriptor, whose weights are loaded once, when first needed, at the voxel sizes of a pair."""
+    """One descriptor, whose weights are loaded once, at the voxel sizes of a pair."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class Scales:
             _ = self._learned
 
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
-        """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.
+        """The scales to try for two clouds, most promising first, or the given `voxel`.
 
-        The first suits the sparser cloud; weights that were trained at a voxel size near it are used at that
-        one. The further scales are computed when the iterator gets there.
+        The first suits the sparser cloud, or is that of the weights' training if that is near. Further scales
+        are computed when the iterator is asked for them.
         """
         if self.voxel is not None:
             yield self.at(self.voxel)
@@ -87,7 +87,7 @@ class Scales:
 
     @cached_property
     def _compilation(self) -> "Compilation | None":
-        """Kernels of the descriptors, which begin to be compiled for a GPU; InputError without weights."""
+        """Start the compilation of a learned descriptor's GPU kernels; InputError for unusable weights."""
         if self.device == "cpu" or not self._is_learned:
             return None
         from pcreg.models.torch_inference import compile_kernels  # PyTorch takes a second to import
@@ -107,7 +107,7 @@ class Scales:
         return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
     def voxels(self, own: float, extent: float, further: Sequence[float] = ()) -> Sequence[float]:
-        """The voxel sizes to describe clouds of an extent at: their own, or near it, and `further` ones."""
+        """Voxel sizes at which to describe clouds, by their `own` one, their extent and `further` ones."""
         sizes = [own, *further]
         if not self._is_learned:
             return sizes
@@ -120,21 +120,21 @@ class Scales:
 
 
 def further_voxels(first: float, source: Sample, target: Sample) -> list[float]:
-    """Voxel sizes, metres, to try after `first`: twice that, and half of it if both clouds fill its cells."""
+    """Voxel sizes to try after `first`, metres: twice that, and half of it if both clouds fill such cells."""
     return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
 
 
 def usual_voxel(voxel: float, extent: float) -> float:
-    """The usual voxel size, metres, of clouds of an extent in metres that suit `voxel` by themselves."""
+    """The voxel size of the training, metres, for clouds of this voxel size and extent in metres."""
     is_outdoor = voxel >= MIN_OUTDOOR_VOXEL and extent >= MIN_OUTDOOR_EXTENT
     return STREET_VOXEL if is_outdoor else ROOM_VOXEL
 
 
 def near_training(usual: float, sizes: Sequence[float]) -> list[float]:
-    """Voxel sizes to try where `usual` is that of the training, for clouds that suit `sizes`, best first.
+    """Voxel sizes to try, best first, from those that suit the clouds and the `usual` one of the training.
 
-    First the usual one, if the clouds' own is near it and they are no room of few points, half of which would
-    be isolated there. The others are in proportion, but none below half of the finest.
+    The usual size replaces the first of `sizes` if it is near, except for rooms of few points, half of which
+    would be isolated. The others change in proportion; those below half of the finest are left out.
     """
     near = usual / MAX_VOXEL_RATIO <= sizes[0] <= usual * MAX_VOXEL_RATIO
     is_sparse_room = usual < MIN_OUTDOOR_VOXEL <= sizes[0]

@@ -1,10 +1,10 @@
-"""Registration of a source without metric scale, such as structure from motion, to a metric target: Sim(3).
+"""Registration of a source without metric scale to a metric target: Sim(3).
 
-The scale comes first. Descriptors are of metric size, so the source is described at several sizes, a factor
-of 1.25 apart, around the one at which it extends as far as the target: within an eighth of the right size
-descriptors still match. Distances are more sensitive: at each size the matches are enlarged in steps of 3 %,
-and those that then agree on one rigid motion give the scale by Umeyama's least squares. Point-to-plane ICP
-that also enlarges refines it.
+Such a source comes from structure from motion. Its scale is found first. Descriptors are of metric size, so
+the source is described at several sizes, a factor of 1.25 apart, around the one at which it extends as far as
+the target: within an eighth of the right size descriptors still match. Distances are more sensitive: at each
+size the matches are enlarged in steps of 3 %, and those that then agree on one rigid motion give the scale by
+Umeyama's least squares. Point-to-plane ICP that also enlarges refines the scale.
 
 The enlarged source is then registered as any other. Other scales that many matches propose are judged, too:
 an answer is refused where two scales fit about equally well, and where the overlap lies on itself when the
@@ -43,12 +43,12 @@ from pcreg.runtime.errors import attempted
 from pcreg.runtime.progress import Clock
 
 DESCRIPTION_STEP = 1.25  # between sizes at which the source is described
-ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of its matches: half a step each way
+ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of the matches at each size: half a DESCRIPTION_STEP each way
 SAME_SCALE = 1.1  # ratio up to which two proposals are one
-REFITS = 5  # by least squares to the matches that agree, each of which may change which do
+REFITS = 5  # by least squares to the agreeing matches, which change with each fit
 MAX_ANSWERS = 3  # scales that are judged
 REFINEMENTS = 3  # of a scale, each with a new description
-REFINED = 1.01  # ratio of the scales before and after one, from which on another is worth it
+REFINED = 1.01  # ratio of the scales before and after a refinement; below it the scale is final
 
 
 class ProposedScale(NamedTuple):
@@ -126,10 +126,10 @@ def _in_source_units(found: Registration, source: PreparedCloud) -> Registration
 def proposed_scales(
     source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, around: float
 ) -> list[ProposedScale]:
-    """Scales of the source that differ by a tenth or more, that on which most matches agree first.
+    """Scales of the source that differ by a tenth or more, those with most agreeing matches first.
 
-    They are within a factor of 2.5 `around` one. Both clouds are described `at` one voxel size. Empty if
-    hardly any matches are mutual; InputError if a cloud has too few points at that voxel size.
+    The source is described at sizes within a factor of 2.5 of `around`, both clouds `at` one voxel size.
+    Empty if hardly any matches are mutual; InputError if a cloud has too few points at that voxel size.
     """
     there = Keypoints.of(target.at(at.descriptor), at.voxel)
     middle = source.enlarged(around).at(at.descriptor)  # an estimated viewpoint serves for all sizes

@@ -1,4 +1,4 @@
-"""Registration at one voxel size: describe, match, estimate, refine, decide."""
+"""Registration at one voxel size: match, estimate, refine, judge."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -30,8 +30,8 @@ MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
 CONTACT_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
 FIRST_MOTIONS = 2  # of the ranking, tried before all others
-BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
-# Share of its probability that a full refinement must keep: 133 of 216 simulated pairs are right, without 130
+BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP in a brief refinement
+# Share of its probability that a full refinement must keep: so 133 of 216 simulated pairs are right, else 130
 MIN_KEPT_PROBABILITY = 0.5
 MIN_KEPT_OVERLAP = 0.9  # share of the overlap that a turn of a symmetric source keeps
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
@@ -47,12 +47,12 @@ class Hypothesis(NamedTuple):
     evidence: Evidence
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
     overlap: Overlap
-    briefly: bool  # by few points and iterations, and not yet fully
+    briefly: bool  # refined by few points and iterations, and not yet fully
     allowed: bool  # by the prior
 
     @property
     def probability(self) -> float:
-        """Odds that the motion is right, against none being right, as a probability."""
+        """Probability that the motion is right, as if it were the only hypothesis."""
         return ConfidenceModel.shipped().probability(self.evidence)
 
 
@@ -70,7 +70,7 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class SingleScaleRegistrar:
-    """Register pairs of clouds with one descriptor; every length is a multiple of its voxel size."""
+    """Register described clouds; every length is a multiple of the voxel size."""
 
     descriptor: Descriptor
     sure: float = 0.9  # probability of one of the first motions from which no others are tried
@@ -112,7 +112,7 @@ class SingleScaleRegistrar:
         """The verdict on a motion (4, 4) from elsewhere, as by `assess`.
 
         Refused if refinement moves the source by more than `max_correction` metres. The evidence is then
-        about the other motion: if that is likely it is the `alternative`, and the given one is wrong.
+        about the refined motion, which is the `alternative` if it is registered.
         """
         found = self.assess(source, target, T_target_source, turned=turned)
         correction = mean_displacement(source.surface, T_target_source, found.T_target_source)
@@ -136,7 +136,7 @@ class SingleScaleRegistrar:
         return self._searched(self._compared(source, target), seed)
 
     def all_hypotheses(self, source: DescribedCloud, target: DescribedCloud) -> list[Hypothesis]:
-        """The hypothesis that each proposed motion becomes, in their order, the first ones refined fully."""
+        """One hypothesis per proposed motion, in their order; the first ones are refined fully."""
         pair = self._compared(source, target)
         first, others = np.split(self._proposed(pair, seed=0), [FIRST_MOTIONS])
         return self._aligned(pair, first, briefly=False) + self._aligned(pair, others, briefly=True)
@@ -147,7 +147,7 @@ class SingleScaleRegistrar:
         return mean_displacement(source.surface, T, other) < distance
 
     def _compared(self, source: DescribedCloud, target: DescribedCloud) -> _Pair:
-        """Match the points whose features are each other's nearest, and prepare the other comparisons."""
+        """Match the points whose features are mutual nearest neighbours; prepare other comparisons."""
         clock = Clock()
         matches = match_within_bound(*pca_project(source.features, target.features))
         clock.lap("match")
@@ -165,8 +165,8 @@ class SingleScaleRegistrar:
     def _searched(self, pair: _Pair, seed: int) -> list[Hypothesis]:
         """The hypotheses about a pair, most likely first, at least one.
 
-        The two motions that rank first are refined briefly, and unless one of them is `sure`, all others.
-        The likeliest is then refined fully, and stays as it is where that makes it less than half as likely.
+        The two motions that rank first are refined briefly, and, unless one has the probability `sure`, all
+        others. The likeliest is then refined fully, unless that more than halves its probability.
         """
         first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
         pair.clock.lap("estimate")
@@ -179,9 +179,9 @@ class SingleScaleRegistrar:
         return found
 
     def _turned(self, pair: _Pair, best: Hypothesis) -> list[Hypothesis]:
-        """Hypotheses that differ from the best, if that is likely, by a quarter or half turn of the source.
+        """Hypotheses that differ from the best one, if likely, by a quarter or half turn of the source.
 
-        Matches propose one of the turns by chance: all get those of the best, and surfaces decide alone.
+        Matches support one of the turns by chance: all get the inliers of the best, and surfaces decide.
         """
         if best.probability < MIN_LIKELY:
             return []
@@ -242,7 +242,7 @@ class SingleScaleRegistrar:
         return found
 
     def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
-        """The hypothesis refined fully, or as it is where that halves its probability, as with bent scans."""
+        """Refine the hypothesis fully, or leave it if that halves its probability, as with bent scans."""
         (full,) = self._refined(pair, brief.T_target_source[None])
         has_slid = full.probability < MIN_KEPT_PROBABILITY * brief.probability
         return brief._replace(briefly=False) if has_slid else full
