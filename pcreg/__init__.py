@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pcreg.registration.result import Registration as Registration
     from pcreg.runtime.errors import InputError as InputError
 
-# Modules of the names, imported at their first use: `pcreg --help` needs none of them
+# Module of each public name, imported at its first use: `pcreg --help` needs none of them
 PLACES = {
     "FCGF": "features.fcgf",
     "FPFH": "features.fpfh",
@@ -41,5 +41,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, imported yet or not."""
+    """The public names, whether imported yet or not."""
     return __all__

@@ -1,1 +1,1 @@
-"""From two clouds to a motion and the verdict on it."""
+"""Registration of two clouds: the motion between them, and the verdict on it."""

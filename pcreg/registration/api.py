@@ -1,4 +1,4 @@
-"""Registration of two clouds, files or arrays, in one call, and the verdict on a transform from elsewhere.
+"""Registration of two clouds in one call, and the verdict on a given transform.
 
     import pcreg
     result = pcreg.register("scan_a.ply", "scan_b.ply")
@@ -37,9 +37,9 @@ def register(
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
-    """Register source to target. Same clouds, seed and machine: same result.
+    """Register source to target. Same clouds, seed and machine give the same result.
 
-    Rows of zeros or of a fill value and a few points far from all others are left out, which `notes` say.
+    Rows of zeros or of a fill value, and a few points far from all others, are left out; `notes` say so.
 
     Args:
         source: A path, in which `~` is the home folder, an array or tensor (N, 3), or a point cloud of
@@ -48,24 +48,24 @@ def register(
         descriptor: `fcgf`, which is learned, `fpfh`, or an object as for `pcreg.Registrar`.
         weights: A .safetensors file of `pcreg train`; by default the shipped one.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
-        units: Of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in.
-        columns: float32 numbers in a row of a .bin file; by default estimated from its content.
-        viewpoint: Position of the sensor, of both clouds or, as a pair, of each: x, y, z in metres in the
-            frame of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
-            `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated from
-            the cloud alone, and the answer is the same wherever the origin lies.
+        units: Units of the coordinates, of both clouds or, as a pair, of each: m, cm, mm, ft or in.
+        columns: Number of float32 values in a row of a .bin file; by default estimated from its content.
+        viewpoint: Sensor position, of both clouds or, as a pair, of each: x, y, z in metres in the frame of
+            the cloud; an array (N, 3) with a position per row, for a map merged from many scans; `sensor` for
+            the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated from the cloud
+            alone, so that the answer does not depend on the origin.
         prior: Limits on the transform: `pcreg.Prior(gravity=True)` if z is up in both clouds, or
             `pcreg.Prior(near=T, within=(metres, degrees))` around a transform.
-        scale: The source has no metric scale, as structure from motion has none: it is found, too, and
-            `T_target_source` enlarges by it.
-        seed: Of random samples, 0 or more.
+        scale: True for a source without metric scale, as from structure from motion: the scale is estimated,
+            too, and `T_target_source` enlarges the source by it.
+        seed: Seed of random samples, 0 or more.
         device: `cpu`, `cuda`, `cuda:N` or `auto`. The CPU registers two clouds before a GPU has started.
 
     Returns:
         The transform found, in metres, and the verdict on it.
 
     Raises:
-        InputError: One sentence, for clouds, weights or settings that cannot be used.
+        InputError: Clouds, weights or settings cannot be used; the message is one sentence.
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
@@ -99,11 +99,11 @@ def verify(
         units: As for `register`.
         columns: As for `register`.
         viewpoint: As for `register`.
-        seed: Of the mirror test, 0 or more.
+        seed: Seed of the mirror test, 0 or more.
         device: As for `register`.
 
     Returns:
-        The verdict on the refined transform, as `Registrar.verify` says.
+        The verdict on the refined transform, as of `Registrar.verify`.
 
     Raises:
         InputError: As `register`, and for a matrix that is not rigid.

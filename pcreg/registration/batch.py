@@ -1,7 +1,7 @@
-"""Many pairs of clouds: one record and one table row for each, with the answer that `register` gives.
+"""Registration of many pairs of clouds: a record and a table row for each pair.
 
-Each file is described once per scale, in a folder that worker processes share. A run that was stopped
-continues. A cloud that cannot be used costs its own pairs and no other.
+Answers are those of `register`. Each file is described once per scale, in a folder that worker processes
+share. A run that was stopped continues. A cloud that cannot be used affects its own pairs alone.
 """
 
 import csv
@@ -34,7 +34,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
-# In the folder of a run: records, table of a batch, folder of what is kept of each cloud
+# In the folder of a run: records, the table of a batch, and the folder of descriptions
 PAIRS, TABLE, DESCRIPTIONS = "pairs.jsonl", "table.csv", "descriptions"
 OTHER_RUN = "name another folder (--out, or folder=)"
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
@@ -42,11 +42,12 @@ Pair = tuple[str, str]  # the files of source and target
 
 
 def pairs_of(listed: str, *more: str, left_out: Callable[[str], bool] = lambda path: False) -> list[Pair]:
-    """The pairs of a list, .csv, .tsv or .txt, or of files and patterns, each file with the one before it.
+    """The pairs (source, target) of a list, or of files and patterns.
 
-    A line of the list is `source,target`, or with a semicolon or tab; a first line of these words is a
-    heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
-    A pattern does not match a file that is `left_out`. Raises InputError for what has no pairs.
+    A list is a .csv, .tsv or .txt file with lines `source,target`, or with a semicolon or tab. A first line
+    of these words is a heading, and paths are relative to the list's folder. Other files, in natural order
+    such as scan_2 before scan_10, form pairs with the file before each. Patterns do not match files that are
+    `left_out`. Raises InputError if there are no pairs.
     """
     is_file = os.path.isfile(listed) or not has_magic(listed)
     if more or not is_file or Path(listed).suffix.lower() not in (".csv", ".tsv", ".txt"):
@@ -104,13 +105,12 @@ def run(
     seed: int = 0,
     workers: Workers = None,
 ) -> list[dict[str, Any]]:
-    """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
+    """Register pairs; return their records in order, which `folder` keeps, with a table.
 
-    Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
-    unless a file of theirs has changed, or could not be read. Answers do not depend on the number of
-    `workers`: by default one per core, or a few that share a GPU if that is the registrar's device. All
-    workers of an executor need that device. Raises InputError for settings that differ from those of the
-    records, and if a worker lacks the device.
+    Each answer is that of the registrar for this pair alone. A pair on record is registered again only if one
+    of its files has changed or could not be read. Answers do not depend on the number of `workers`: by
+    default one per core, or a few that share the registrar's GPU. Raises InputError for settings that differ
+    from those of the records, and if a worker lacks the registrar's device.
     """
     option = check_viewpoint(viewpoint)
     settings = settings_of(registrar, unit, option, columns, prior, seed)
@@ -146,14 +146,14 @@ class Work:
     folder: Path  # of descriptions
     seed: int
     prior: Prior = ANY
-    thorough: bool = True  # as of `Registrar.register`
+    thorough: bool = True  # as in `Registrar.register`
 
     def errors(self, pair: Pair) -> list[str]:
         """The errors of the files of a pair that cannot be used."""
         return [self.files[path].error for path in pair if self.files[path].error]
 
     def stamp(self, pair: Pair) -> list[int]:
-        """The states that the files of a pair were read in."""
+        """The states, as by `state_of`, in which the files of a pair were read."""
         return [number for path in pair for number in self.files[path].state]
 
     def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
@@ -191,7 +191,7 @@ def examined_files(
     Raises InputError if some are `needed` and none can be used.
     """
     if executor is not None:
-        registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
+        registrar.wait_for_kernels()  # else all workers of a GPU would compile them at the same time
     found = map_unordered(executor, _examined, (registrar,), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
@@ -209,7 +209,7 @@ def _examined(registrar: Registrar, file: CloudFile) -> CloudFile:
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:
     """Describe each cloud once at every scale that is the first one of a pair."""
-    first: dict[tuple[str, float], None] = {}  # in order, without twins
+    first: dict[tuple[str, float], None] = {}  # an ordered set
     for pair in pairs:
         if not work.errors(pair):
             voxel = next(work.registrar.scales(*work.clouds(pair))).voxel
@@ -225,9 +225,9 @@ def name_of(pair: Pair) -> str:
 
 
 def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    """One row per pair: the verdict, T_target_source row by row, and its reason with notes, or the error."""
+    """Write a row per pair: verdict, T_target_source by rows, seconds, and reason with notes, or error."""
     cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
-    text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # any file name
+    text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # for any file name
     with replacing(path) as temporary, temporary.open("w", **text) as file:
         table = csv.writer(file)
         table.writerow([*COLUMNS, *cells, "seconds", "message"])

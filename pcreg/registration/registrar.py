@@ -1,4 +1,4 @@
-"""Registration of one pair, or of many pairs of few clouds, each of which is prepared once.
+"""Registration of many pairs of clouds, each of which is prepared once.
 
 registrar = Registrar(device="cuda")
 clouds = [registrar.prepare(points) for points in scans]
@@ -32,17 +32,17 @@ from pcreg.runtime.errors import InputError
 
 
 class Registrar(Scales):
-    """Registration of many pairs by one descriptor, whose weights are loaded once, when first needed.
+    """Registration of pairs by one descriptor, whose weights are loaded once.
 
     Args:
-        descriptor: `fcgf`, which is learned, `fpfh`, or an object as of `pcreg.features.base.Descriptor`,
-            which is used at its own voxel size.
+        descriptor: `fcgf`, which is learned, `fpfh`, or an object with the interface of
+            `pcreg.features.base.Descriptor`, which is used at its own voxel size.
         weights: A .safetensors file of `pcreg train`; by default the shipped one.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         device: `cpu`, `cuda`, `cuda:N` or `auto`.
 
     Raises:
-        InputError: For settings that cannot be used, a missing device, and weights that cannot be read.
+        InputError: A setting cannot be used, the device is missing, or the weights cannot be read.
     """
 
     def prepare(
@@ -59,28 +59,28 @@ class Registrar(Scales):
 
         Args:
             cloud: A path, an array or tensor (N, 3), or a point cloud of Open3D.
-            name: What messages call the cloud, unless it is a file.
-            units: Of the coordinates: m, cm, mm, ft or in.
-            columns: float32 numbers in a row of a .bin file; by default estimated from its content.
-            viewpoint: Position of the sensor, as in `pcreg.register`, of this cloud.
-            is_map: A target many times larger than its sources, which are found in regions of it: a cloud, or
-                a folder of `pcreg map`, in metres, of whose maps the largest is taken.
+            name: Name of the cloud in messages, unless it is a file.
+            units: Units of the coordinates: m, cm, mm, ft or in.
+            columns: Number of float32 values in a row of a .bin file; by default estimated from its content.
+            viewpoint: Sensor position of this cloud, as in `pcreg.register`.
+            is_map: True for a target many times larger than its sources, which are searched for in regions of
+                it: a cloud, or a folder of `pcreg map`, in metres, from which the largest map is taken.
 
         Returns:
-            The prepared cloud or map, which computes and keeps what registrations need of it.
+            The prepared cloud or map. It computes and keeps descriptions when a registration needs them.
 
         Raises:
-            InputError: For a cloud or an option that cannot be used.
+            InputError: The cloud or an option cannot be used.
         """
         option = check_viewpoint(viewpoint)
         if is_map and isinstance(cloud, str | Path):
             units = "m" if os.path.isdir(os.path.expanduser(cloud)) else units
             cloud = map_file(cloud)
         name = str(cloud) if isinstance(cloud, str | Path) else name
-        _ = self._compilation  # before the cloud is read: kernels are compiled meanwhile
+        _ = self._compilation  # kernels are compiled while the cloud is read
         read = as_cloud(cloud, name or "cloud", units, columns)
         prepared = (PreparedMap if is_map else PreparedCloud)(read, option, name, device=self.device)
-        _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
+        _ = prepared.stated  # raises InputError for viewpoints that do not fit the cloud
         return prepared
 
     def prepare_both(
@@ -94,7 +94,7 @@ class Registrar(Scales):
     ) -> tuple[PreparedCloud, PreparedCloud]:
         """Prepare two clouds at the same time, as by `prepare`.
 
-        Units and viewpoint are of both clouds or, as a pair, of each.
+        Units and viewpoint hold for both clouds or, as a pair, for one each.
         """
 
         def prepare(cloud: Points, name: str, unit: str, place: ViewpointOption) -> PreparedCloud:
@@ -114,23 +114,23 @@ class Registrar(Scales):
         scale: bool = False,
         thorough: bool = True,
     ) -> Registration:
-        """Register source to target. Same clouds, seed and machine: same result, that of `pcreg.register`.
+        """Register source to target, with the result of `pcreg.register`.
 
         Args:
             source: A prepared cloud, or a cloud in metres as `prepare` takes it.
             target: The same, or a prepared map, in which the source is searched for at one voxel size.
-            seed: Of random samples, 0 or more.
-            prior: Limits on the transform: others are not searched for, and a refined one beyond is rejected.
-            scale: The source has no metric scale: `T_target_source` enlarges it by `Registration.scale`.
-                Rejected where the scale cannot be determined.
-            thorough: Try two clouds that are rejected at further voxel sizes, and note what may be wrong with
-                them, such as one that is mirrored. This takes a third of the time of a rejection.
+            seed: Seed of random samples, 0 or more.
+            prior: Limits on the transform: others are not searched for, and rejected if found by refinement.
+            scale: True for a source without metric scale: `T_target_source` enlarges it by
+                `Registration.scale`. The transform is rejected if the scale cannot be determined.
+            thorough: After a rejection try further voxel sizes, and note possible faults of the clouds, such
+                as a mirrored one. This takes a third of the time of a rejection.
 
         Returns:
             The transform found and the verdict on it.
 
         Raises:
-            InputError: For clouds that cannot be used.
+            InputError: A cloud or an option cannot be used.
         """
         check_seed(seed)
         if not isinstance(prior, Prior):
@@ -162,23 +162,24 @@ class Registrar(Scales):
     ) -> Registration:
         """Judge a transform that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-        The transform is refined first. The further scales, the mirror test and the turns of a symmetric place
-        are those of `register`. Another transform is not searched for, as in a row of equal rooms.
+        The transform is refined first. Further scales, the mirror test and the turns of a symmetric place are
+        tried as in `register`. Other transforms, such as into the next of several equal rooms, are not tried.
 
         Args:
             source: A prepared cloud, or a cloud in metres as `prepare` takes it.
             target: The same.
             T_target_source: A rigid transform (4, 4), translation in metres; the identity for aligned clouds.
-            seed: Of the mirror test, 0 or more.
+            seed: Seed of the mirror test, 0 or more.
 
         Returns:
-            The verdict. A correction of up to 1.5 voxels, on average over the source, counts as inaccuracy:
-                then `T_target_source` is the refined transform, the confidence is in that one, and a note
-                states the correction. Beyond, the given transform is rejected. If the clouds fit with the
-                refined one, that is the `alternative`, and `evidence` is about it; with the inverse, a note.
+            The verdict. Refinement may correct the transform by up to 1.5 voxels, on average over the source:
+                then `T_target_source` and the confidence are those of the refined transform, and a note
+                states the correction. After a larger correction the given transform is rejected, `evidence`
+                is about the refined one, and if that fits, it is the `alternative`. A note says if the
+                inverse of a rejected transform fits.
 
         Raises:
-            InputError: For clouds that cannot be used and for a matrix that is not rigid.
+            InputError: A cloud cannot be used, or the matrix is not rigid.
         """
         check_seed(seed)
         given = rigid_motion(T_target_source, "T_target_source")
@@ -201,7 +202,7 @@ class Registrar(Scales):
         return found.of_clouds(a, b)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Leave weights on a GPU in their process: another one loads them by itself."""
+        """Pickle settings in place of weights on a GPU: another process loads its own copy."""
         if self.device == "cpu" or self.custom is not None:
             return super().__reduce_ex__(protocol)
         given = "" if self.weights is None else self.fingerprint
@@ -221,7 +222,7 @@ class Registrar(Scales):
 
 
 def _of_each(option: Any) -> tuple[Any, Any]:
-    """The options of source and target, from one for both or a pair; two numbers are no pair."""
+    """The options of source and target, from a pair or one for both; two numbers are not a pair."""
     is_pair = isinstance(option, list | tuple) and len(option) == 2 and not isinstance(option[0], Real)
     return tuple(option) if is_pair else (option, option)
 
@@ -230,7 +231,7 @@ def _of_each(option: Any) -> tuple[Any, Any]:
 def _of_process(
     descriptor: str, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
 ) -> Registrar:
-    """The registrar of this process for these settings and weights, which it loads once."""
+    """The registrar of this process for these settings and weights, which are loaded once."""
     try:
         return Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
     except InputError as error:

@@ -27,7 +27,7 @@ from pcreg.runtime.files import write_text
 
 @dataclass(frozen=True, eq=False)
 class Registration:
-    """The transform found and the verdict on it. Two results are equal if they are the same object.
+    """The transform found and the verdict on it. Results compare by identity.
 
     Attributes:
         T_target_source: (4, 4), moves the source into the frame of the target, p_t = s R p_s + t, in metres;
@@ -41,15 +41,15 @@ class Registration:
         matched_points: (inliers, 2, 3), metres, coordinates of the matches in the given frames.
         viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
         scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
-        covariance: (6, 6), of small rotations about the axes through the origin of the source, then of
-            translations along them, T = T_target_source exp(.); None if not registered, or scaled. It loses
-            digits far from the origin: of an object in UTM it cannot be inverted.
+        covariance: (6, 6), of the error x in T = T_target_source exp(x): rotations in radians about the axes
+            of the source's frame, then translations in metres along them. None if not registered, or scaled.
+            Far from the origin it loses digits: for an object in UTM coordinates it cannot be inverted.
         local_covariance: The same, but about axes through the lower corner of the source.
-        alternative: (4, 4), another transform about as likely; of `verify` the better one.
+        alternative: (4, 4), another transform that is about as likely or, from `verify`, fits better.
         notes: Sentences on what may be wrong with the clouds.
         seconds: Time by step.
-        units: In which the source was given.
-        clouds: Source and target, kept in a notebook alone, for the picture.
+        units: Units in which the source was given.
+        clouds: Source and target, for the picture; kept in a notebook alone.
     """
 
     T_target_source: NDArray[np.float64]
@@ -82,7 +82,7 @@ class Registration:
 
     @property
     def rmse(self) -> float:
-        """The distance in metres, root mean square, of the points of the overlap to the target."""
+        """The RMS distance in metres from the points of the overlap to the target."""
         return self.evidence.rmse
 
     @property
@@ -96,7 +96,7 @@ class Registration:
 
     def _repr_html_(self) -> str:
         """The verdict and the picture, as notebooks show them."""
-        # By name, as pictures are a layer above
+        # Imported by name, as pcreg.viz is a layer above
         picture = import_module("pcreg.viz.files").embedded(self) if self.clouds else ""
         return f"<p>{escape(self.verdict)}: {escape(self.reason)}</p>{picture}"
 
@@ -107,11 +107,11 @@ class Registration:
 
         Args:
             points: As `register` takes a cloud: a path, an array or tensor (N, 3), or a cloud of Open3D.
-            units: Of `points`, as in `register`; by default those of the source that was registered.
+            units: Units of `points`, as in `register`; by default those of the registered source.
             columns: As in `register`.
 
         Returns:
-            (N, 3), metres, a row for each of the array or file, NaN where it has no point.
+            (N, 3), metres, a row for each row of the array or file; NaN for rows without a point.
 
         Raises:
             InputError: For a file or an array that holds no points.
@@ -140,9 +140,9 @@ class Registration:
         }
 
     def of_clouds(self, source: PreparedCloud, target: PreparedCloud) -> "Registration":
-        """The registration between local frames of clouds, in the given frames, with the notes on the clouds.
+        """Convert from local frames of clouds to the given ones, and add their notes.
 
-        The covariance is of small motions in the frame of the source; that of a refused motion is left out.
+        The covariance of a refused motion is left out.
         """
         here, there = source.frame, target.frame
         sides = (source, "source"), (target, "target")
@@ -164,20 +164,20 @@ class Registration:
         )
 
     def refused(self, confidence: float, reason: str, **changed: Any) -> "Registration":
-        """The registration, refused for a reason."""
+        """The same registration, refused for a reason."""
         return replace(
             self, registered=False, confidence=confidence, reason=reason, covariance=None, **changed
         )
 
     def among(self, others: Sequence["Registration"], reason: str, **changed: Any) -> "Registration":
-        """The registration, given others of which at most one is right; refused if it is unlikely then."""
+        """Lower the confidence, as at most one of this and `others` is right; refuse if it is too low."""
         confidence = posterior([each.confidence for each in (self, *others)])[0]
         if self.registered and confidence < MIN_CONFIDENCE:
             return self.refused(confidence, reason, **changed)
         return replace(self, confidence=min(confidence, self.confidence))
 
     def save(self, path: str | Path) -> None:
-        """Write `to_dict` to a file as JSON, whole or not at all; a file of that name is replaced.
+        """Write `to_dict` as JSON to a file, which is replaced in one step.
 
         Raises InputError if its folder is missing or cannot be written to.
         """
@@ -190,6 +190,6 @@ class Registration:
 def record_of(
     found: Registration, files: tuple[str, str], units: Sequence[str], descriptor: str, seed: int
 ) -> dict[str, Any]:
-    """A registration of files and what it was computed with, as plain values."""
+    """A registration of two files, and its settings, as plain values."""
     record = {"source": files[0], "target": files[1], **found.to_dict(), "seconds": found.seconds}
     return record | {"units": list(units), "descriptor": descriptor, "seed": seed, "version": VERSION}
