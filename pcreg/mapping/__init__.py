@@ -1,1 +1,1 @@
-"""Maps of many scans: pairs proposed and registered, a robust pose graph, and parts joined."""
+"""Maps of many scans: proposal of pairs, a robust pose graph, joining of parts."""

@@ -1,11 +1,11 @@
-"""Decisions by submaps: edges between parts of a map that are refuted, and maps that are joined.
+"""Decisions by submaps: wrong edges of a map are dropped, separate maps joined.
 
-Where two places look alike, wrong edges confirm one another. So the parts of a map that sure edges hold
-together are verified against one another, a submap of the larger of two in the smaller one; among many scans
-this is done after each round of pairs, too. Between two maps, hypotheses come from all pairs of their scans,
-registered or refused, and from scans of the smaller map that are searched in the other one. Under the
-likeliest, the scan of the smaller map that would overlap most with the other one is verified there with scans
-around it.
+Where two places look alike, wrong edges confirm one another. So a map is divided into parts, each held
+together by sure edges, and the edges between two parts are verified by submaps, one of each part. Among many
+scans this is done after each round of pairs, too. Between two maps, hypotheses come from all pairs of their
+scans, registered or refused, and from a search for scans of the smaller map in the larger one. The likeliest
+hypotheses are verified by submaps as well: the scan of the smaller map that overlaps most with the larger
+one, with the scans around it.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.runtime.progress import progress
 from pcreg.runtime.workers import map_unordered
 
-MIN_PART_CONFIDENCE = 0.9  # of a submap, from which on two parts are one
-MIN_HELD_CONFIDENCE = 0.65  # mean of a submap and the likeliest edge, below which two parts are separate
-MAX_PASSES = 5  # larger maps decide more
+MIN_PART_CONFIDENCE = 0.9  # of submaps, from which two parts become one
+MIN_HELD_CONFIDENCE = 0.65  # mean of submaps and the likeliest edge, below which parts are separated
+MAX_PASSES = 5  # a further pass has larger maps, which decide more
 MAX_PLACES = 3  # verified between two maps
 MIN_CHANCE = 0.01  # confidence of a hypothesis about such a place
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
@@ -36,7 +36,7 @@ Joint = tuple[Motion, dict[str, Any]]  # a motion between two maps, and the verd
 
 
 class Consolidation:
-    """Drops edges between parts of a map that submaps refute, and joins maps that belong together."""
+    """Removal of edges that submaps refute, and joining of maps that belong together."""
 
     def __init__(self, growing: GrowingMap) -> None:
         self.growing = growing
@@ -55,10 +55,10 @@ class Consolidation:
                 self.growing.replace_record(motion, answer, registered=False)
 
     def cut(self) -> bool:
-        """Drop the edges between two parts of a map that submaps refute; returns True if others than before.
+        """Drop edges between parts of a map that submaps refute; True if they changed.
 
-        A part is what sure edges hold together. Two parts become one if a submap confirms their place, and
-        then the others are verified again: the larger the parts, the more a submap says.
+        Sure edges hold a part together. Two parts become one if submaps confirm an edge between them. Then
+        the other parts are verified again, as submaps of larger parts decide more.
         """
         growing = self.growing
         edges = [edge for pair, edge in growing.edges.items() if pair not in growing.contradicted]
@@ -81,11 +81,11 @@ class Consolidation:
     def _between_parts(
         self, edges: Sequence[Edge], held: Sequence[Edge]
     ) -> tuple[dict[tuple[int, int], str], list[tuple[list[Edge], dict[str, Any]]]]:
-        """Edges between parts, which those `held` hold together.
+        """Compare the edges between parts of maps; `held` are the edges that hold parts together.
 
         Returns:
             The edges that others between the same parts outweigh, with the reason against each; and for each
-            two parts the other edges between them, likeliest first, with the answer of a submap.
+            two parts the other edges between them, likeliest first, with the answer of their submaps.
         """
         growing = self.growing
         part = components(len(growing.scans), held)
@@ -113,7 +113,7 @@ class Consolidation:
         return outweighed, [(own, answer) for (own, _), (_, answer) in zip(asked, answers, strict=True)]
 
     def _join(self, *, searching: bool) -> bool:
-        """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
+        """Join maps by hypotheses on record and, if `searching`, by a search; True if any were joined."""
         growing, graph = self.growing, self.growing.graph
         placement = Placement(growing.scans, graph.poses, graph.component, growing.used(), growing.voxel)
         pairs = map_pairs(placement.component, growing.inliers)
@@ -153,7 +153,7 @@ class Consolidation:
         ]
 
     def _ask(self, questions: Sequence[Question], words: str = "") -> list[tuple[Question, Any]]:
-        """The questions with the answers on record, new ones computed, under a bar if there are words."""
+        """Each question with its answer, from the records or computed, with a bar if there are words."""
         growing, kept = self.growing, self.growing.records.by_pair
         given = growing.work, growing.paths, growing.voxel
         named = [(name_on_record(*given, each), each) for each in questions]

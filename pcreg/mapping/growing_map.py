@@ -46,9 +46,9 @@ MAX_PAIRS_PER_SCAN = 5
 # where it expected 4.
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
-# Up to so many scans a pair counts as its confidence says. In simulated rooms that look alike the odds that
-# it is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with 2,000. With
-# more scans submaps decide after each round, not at the end alone: wrong pairs would join most scans.
+# Up to so many scans the confidence of a pair is used as it is. In simulated rooms that look alike the odds
+# that a pair is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with
+# 2,000. With more scans submaps decide after each round, as wrong pairs would join most scans until the end.
 FEW_SCANS = 250
 ScanPair = tuple[int, int]  # rows of source and target
 DOUBTFUL = "among so many scans, some of which look alike, a pair needs more confidence"
@@ -72,8 +72,8 @@ class GrowingMap:
         self.inliers: Values = {}  # matches that agree, of the screened pairs
         self.answers: dict[ScanPair, dict[str, Any]] = {}  # records by source and target
         self.edges: dict[ScanPair, Edge] = {}  # of the registered pairs
-        self.refuted: dict[ScanPair, str] = {}  # reasons against edges between parts, as these are now
-        self.contradicted: dict[ScanPair, str] = {}  # reasons against edges: joints of maps say else
+        self.refuted: dict[ScanPair, str] = {}  # reasons against edges between the current parts of maps
+        self.contradicted: dict[ScanPair, str] = {}  # reasons against edges that contradict a joint of maps
         self.solved: dict[Any, Any] = {}
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
@@ -95,7 +95,7 @@ class GrowingMap:
         return [edge for pair, edge in self.edges.items() if pair not in left_out]
 
     def _joining(self, pairs: Iterable[ScanPair]) -> dict[frozenset[int], list[ScanPair]]:
-        """Group the pairs whose scans lie in two maps of three scans or more by these maps."""
+        """Group pairs between two maps, of three scans or more each, by these maps."""
         map_of, found = self.graph.component.tolist(), defaultdict(list)
         sizes = np.bincount(map_of)
         for pair in pairs:
@@ -114,7 +114,7 @@ class GrowingMap:
         return [edge for edge in self._standing() if edge not in self.graph.rejections]
 
     def follow(self) -> None:
-        """Join each scan to the one before it by odometry; the pair of a rejected step is one like others."""
+        """Join each scan to the one before it by odometry; pairs of rejected steps are left to `register`."""
         found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
         for n, record in progress(found, "odometry", len(self.scans) - 1):
             if record["registered"]:
@@ -157,7 +157,7 @@ class GrowingMap:
             self.inliers[pair] = self.inliers[pair[::-1]] = kept[name]
 
     def _rounds(self, after_round: Callable[[], object]) -> Iterator[ScanPair]:
-        """Register pairs in rounds; each pair as it is done."""
+        """Register pairs in rounds; yield each pair as it is done."""
         n = len(self.scans)
         while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
             yield from self._answered(chosen)
@@ -192,7 +192,7 @@ class GrowingMap:
         return max(min(MAX_PAIRS_PER_SCAN * n, n * (n - 1) // 2) - len(self.answers), 0)
 
     def _answered(self, chosen: Sequence[ScanPair]) -> Iterator[ScanPair]:
-        """Register the pairs that are not on record, and add all in the order given."""
+        """Register the pairs that are not on record, yield each, and add all in the order given."""
         named = {(self.paths[source], self.paths[target]): (source, target) for source, target in chosen}
         kept = self.records.by_pair
         new = (pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != self.work.stamp(pair))
@@ -256,7 +256,7 @@ class GrowingMap:
         return Map(tuple(paths), why, T_map_scan, number, tuple(self._map_edges(rows)), self.voxel)
 
     def _map_edges(self, rows: Sequence[int]) -> Iterator[MapEdge]:
-        """Pairs on record, by the `rows` (n,) of the scans in the map; with reasons against unused ones."""
+        """Yield the pairs on record, by the `rows` (n,) of scans in the map, with reasons if unused."""
         reasons = dict.fromkeys(self.edges, "") | self.refuted | self.contradicted
         reasons |= {(edge.source, edge.target): why for edge, why in self.graph.rejections.items()}
         for (source, target), record in sorted(self.answers.items()):

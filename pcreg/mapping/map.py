@@ -47,10 +47,10 @@ class Map:
         names: Names of the n scans.
         errors: Why a scan cannot be used, for each; empty if it can.
         T_map_scan: (n, 4, 4), moves a scan into its map, metres; to be ignored for a scan without a map.
-        number: (n,) int64, map of each scan, from 1; 0 of a scan that belongs to none.
+        number: (n,) int64, map of each scan, from 1; 0 of a scan without a map.
         edges: Pairs that were tried, each with its verdict and whether it is used.
-        voxel: The scale of the pose graph, metres.
-        units: In which the scans were given.
+        voxel: The voxel size at which scans are compared, metres.
+        units: Units in which the scans were given.
     """
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ class Map:
         best = max(tried, key=lambda edge: edge.confidence)
         other = self.names[best.source + best.target - row]
         reason = best.unused_because if best.registered else best.reason
-        return f"belongs to no other scan; likeliest to {other}, confidence {best.confidence:.2f}: {reason}"
+        return f"fits no other scan; likeliest is {other}, confidence {best.confidence:.2f}: {reason}"
 
     def transform(
         self, row: int, points: Points, units: str | None = None, columns: int | None = None
@@ -169,7 +169,7 @@ class Map:
 
 
 def _remove_from(folder: Path, number: int) -> None:
-    """Remove the files of maps of an earlier run, from this number on, and their folders once empty."""
+    """Remove the files of maps of an earlier run, from this number on, and folders that are then empty."""
     while (place := folder_of(folder, number)).is_dir():
         if number > 1 and (place / GRAPH).exists():  # the folder of another run
             break
@@ -182,7 +182,7 @@ def _remove_from(folder: Path, number: int) -> None:
 
 def is_map(folder: Path) -> bool:
     """True for the folder of a map."""
-    return os.path.isfile(folder / GRAPH)  # Path.is_file raises where one may not search
+    return os.path.isfile(folder / GRAPH)  # Path.is_file raises without permission to search the folder
 
 
 def is_of_run(path: str | Path) -> bool:
@@ -201,7 +201,7 @@ def folder_of(folder: Path, number: int) -> Path:
 
 
 def files_in(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The files that maps may have in a folder and in map_2, ... of it, and those there of something else."""
+    """Files that a map may have in a folder and in its map_2, ..., and existing ones of other origin."""
     further = [each for each in folder.glob("map_*") if re.fullmatch(_FURTHER, each.name)]
     others = [each for each in further if is_map(each)] if is_map(folder) else [folder, *further]
     written, of_others = (

@@ -1,9 +1,9 @@
-"""Scans without poses into maps: describe, screen, register pair by pair, optimise, join.
+"""Maps of scans without poses: describe, screen, register pairs, optimise, join.
 
 Each scan is described once, in a folder that worker processes share, and pairs are screened. The most
 promising pairs are registered in rounds, as by `Registrar.register`, and the pose graph is solved after each.
-The size of rounds does not depend on the number of workers, so the map does not either. At last submaps
-decide what single pairs cannot. A run that was stopped continues.
+The size of rounds, and so the map, does not depend on the number of workers. Finally submaps decide what
+single pairs cannot. A run that was stopped continues.
 """
 
 import logging
@@ -40,8 +40,8 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
-# A scan faces its origin if such a share of its normals points there. If such a share of the scans do, the
-# sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
+# A scan faces its origin if at least FACING of its normals point there. If MIN_FACING_SCANS of the scans do,
+# the sensor stood at the origin of all. Of simulated rooms 0.65 to 0.89 do, with random origins 0.28 at most.
 FACING, MIN_FACING_SCANS = 0.95, 0.6
 
 
@@ -73,19 +73,19 @@ def register_all(
         units: As in `pcreg.register`.
         columns: As in `pcreg.register`.
         viewpoint: As in `pcreg.register`.
-        gravity: The direction up in all scans, as in `pcreg.Prior`.
-        sequence: Neighbours in the list are consecutive scans of one sensor at the origin of each. Odometry
-            joins them; loops are found as without.
-        seed: Of everything random.
+        gravity: Upward direction in all scans, as in `pcreg.Prior`.
+        sequence: True if the list holds consecutive scans of one sensor, which stands at the origin of each.
+            Odometry joins neighbours; loop closures are found as without it.
+        seed: Seed of all random numbers.
         device: As in `pcreg.register`.
         workers: Processes that share the work, and a GPU if `device` is one; or an executor, or the address
             of a Dask scheduler, whose workers all have the device; by default this process alone.
-        folder: Of descriptions and records of pairs, from which a stopped call continues; by default they
-            are deleted.
+        folder: Folder of descriptions and records of pairs, from which a stopped call continues; by default a
+            temporary one.
 
     Returns:
-        The maps. Scans that cannot be used, or belong to no other scan, are in no map; scans that no
-            registered pair joins are in different maps.
+        The maps. Scans that cannot be used, or fit no other scan, are in no map; scans that no registered
+            pairs connect are in different maps.
 
     Raises:
         InputError: Fewer than two scans can be used, or a setting is invalid.
@@ -98,7 +98,7 @@ def register_all(
     with own if folder is None else locked(os.path.expanduser(folder), "name another one") as place:
         kept = Path(place)
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
-        file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # soon deleted
+        file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # temporary
 
         def named(text: str) -> str:
             return file_of_array.sub(r"cloud \1", text)
@@ -164,7 +164,7 @@ def run(
         raise InputError("prior.near: is a transform of one pair; give a map the direction of gravity alone")
     option = check_viewpoint(viewpoint)
     if sequence:
-        small_gicp()  # refused before anything is read
+        small_gicp()  # raises InputError before anything is read
     settings = settings_of(registrar, units, option, columns, prior, seed)
     settings["code"] = code_fingerprint(*REGISTERING, "mapping/odometry.py", "mapping/submap.py")
     settings["sequence"] = sequence and f"by small_gicp {version('small_gicp')}"
@@ -173,13 +173,13 @@ def run(
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files)
         usable = [file for file in found.values() if not file.error]
-        thorough = len(usable) <= FEW_SCANS  # further voxel sizes find more wrong than right pairs of many
+        thorough = len(usable) <= FEW_SCANS  # with many, further voxel sizes find more wrong than right pairs
         work = Work(registrar, found, folder / DESCRIPTIONS, seed, prior, thorough)
         voxel = common_voxel(registrar, usable)
         scans, errors = _described(executor, work, paths, voxel)
         if isinstance(option, str) and option == "auto" and (behind := _seen_from_behind(scans, found)):
             corrected = {"viewpoint": "sensor", "stated": np.zeros(3)}
-            for path in behind:  # further scans may change the decision: no record stands for both
+            for path in behind:  # change the state, so that no record of the opposite decision is used
                 found[path] = replace(found[path], **corrected, state=(*found[path].state, 1))
             scans |= _described(executor, work, behind, voxel)[0]
         used = {path: scans[path] for path in paths if path in scans}
@@ -195,7 +195,7 @@ def run(
 
 
 def _seen_from_behind(scans: dict[str, Scan], files: dict[str, CloudFile]) -> list[str]:
-    """Scans whose estimated viewpoint is behind them, if most have a sensor at the origin of their file."""
+    """Scans with a viewpoint estimated behind their surface, if most have a sensor at their origin."""
     facing = {
         path: np.mean(dot(scan.frame.T_local_given[:3, 3] - scan.surface, scan.normals) > 0)
         for path, scan in scans.items()

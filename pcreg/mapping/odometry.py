@@ -1,4 +1,4 @@
-"""Odometry: the motion of each of consecutive scans to the one before it."""
+"""Odometry: the motion from each of consecutive scans to the one before it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -20,13 +20,13 @@ from pcreg.runtime.records import Records
 def steps(
     work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number n and record of each step of odometry from scan n to n - 1; `voxel` in metres.
+    """Yield number n and record of each step of odometry, from scan n to n - 1; `voxel` in metres.
 
-    A step begins with the motion of the step before, or from rest if that fails.
+    A step starts from the motion of the step before or, if that fails, from the identity.
     """
     motion = np.eye(4)
 
-    @lru_cache(maxsize=2)  # of two steps in turn
+    @lru_cache(maxsize=2)  # the next step needs one of the two scans again
     def scan_of(path: str) -> gicp.Scan:
         return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
 

@@ -1,4 +1,4 @@
-"""Scans where the maps so far put them, and the questions to ask about them: joints and searches."""
+"""Scans placed by the maps so far, and questions about joints and searches."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from pcreg.runtime import cached_property
 
 MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
-MAX_NEAR = 12  # scans around either end of a motion of which those are chosen that touch others
-MAX_SEARCHED = 4  # scans of a map that are searched in another
+MAX_NEAR = 12  # scans around either end of a motion, from which overlapping ones are chosen
+MAX_SEARCHED = 4  # scans of a map that are searched for in another
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Placement:
 
     @cached_property
     def overlap(self) -> csr_array:
-        """Overlap of each two scans that one edge joins, or two, (n, n): others drift against each other."""
+        """Overlap (n, n) of scans that one edge or two connect: along longer paths scans drift."""
         found = overlaps(self.scans, self.poses, self.component, self.voxel)
         linked = symmetric(len(self.scans), self.edges, np.ones(len(self.edges)))
         return found.multiply((linked + linked @ linked) != 0).tocsr()
@@ -46,7 +46,7 @@ class Placement:
         return most_overlapping(self.overlap, scan, MAX_AROUND, MIN_OVERLAP)
 
     def searches(self, smaller: int, larger: int, inliers: csr_array) -> list[Question]:
-        """Questions about the place of some scans of a map in another: around the scan that agrees most."""
+        """Questions that search for scans of one map in another, each around the scan that agrees most."""
         own, others = self.members[smaller], self.members[larger]
         agree = inliers[np.ix_(own, others)].toarray()
         questions = []
@@ -73,7 +73,7 @@ class Placement:
         return int(self.component[motion.source]), int(self.component[motion.target])
 
     def places(self, motions: Sequence[Motion]) -> list[list[Motion]]:
-        """Motions between two maps by the place they agree on, likeliest first, by the sum of confidences."""
+        """Group motions between two maps that agree, the group with the largest sum of confidences first."""
         places: list[list[Motion]] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
             same = next((place for place in places if self._alike(motion, place[0])), None)
@@ -81,9 +81,9 @@ class Placement:
         return sorted(places, key=lambda place: -sum(motion.confidence for motion in place))
 
     def joint(self, place: Sequence[Motion]) -> Question | None:
-        """A question whether scans of one map, as a submap, lie at a place in another: motions that agree.
+        """A question that verifies motions between two maps that agree; None without overlap.
 
-        It is about the scan that would overlap most, and those around it; None without overlap.
+        It has the source scan that overlaps most with the other map, and the scans around it, as a submap.
         """
         own, there = (
             [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
@@ -112,12 +112,12 @@ class Placement:
         return rms_displacement(self.scans[one.source].probes, *moved) < MAX_CLOSURE_VOXELS * self.voxel
 
     def _mean(self, place: Sequence[Motion]) -> np.ndarray:
-        """Mean (4, 4) of motions between two maps that agree, by where they move the first one's scan."""
+        """Mean (4, 4) of motions between two maps that agree, by how they move the first one's source."""
         scan = place[0].source
         points = transform(self.poses[scan], self.scans[scan].probes)
         moved = [transform(self._between(motion), points) for motion in place]
         return procrustes(points, np.average(moved, axis=0, weights=[motion.confidence for motion in place]))
 
     def _between(self, motion: Motion) -> np.ndarray:
-        """Motion (4, 4) of the source's map into that of the target, by that of one pair."""
+        """Motion (4, 4) of the source's map into that of the target, by the motion of one pair."""
         return self.poses[motion.target] @ motion.T_target_source @ inverse(self.poses[motion.source])

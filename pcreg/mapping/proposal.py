@@ -1,12 +1,12 @@
-"""Choice of the pairs of scans to screen and to register, and of the pairs of maps to compare.
+"""Choice of pairs of scans to screen and to register, and of maps to compare.
 
-Screening grows with the number of scans times the number of candidates of each.
+The time of screening grows with the number of scans times the number of candidates of each.
 
-Registered next are the pairs with the largest expected gain for the pose graph: the probability that a pair
-registers times the effective resistance between its scans in the graph of the edges so far, each of which
-conducts by its confidence (Klein and Randic, 1993). The resistance is large between scans that no path joins,
-about the number of steps along a chain, and small where many paths agree. So a spanning tree comes first,
-then the pairs that close long loops, and where all is well determined nothing is left to do.
+Pairs with the largest expected gain for the pose graph are registered next. The gain is the probability that
+a pair registers times the effective resistance between its scans, in the graph of the edges so far, whose
+conductances are their confidences (Klein and Randic, 1993). The resistance is large between scans that no
+path connects, about the number of steps along a chain, and small where many paths agree. So a spanning tree
+comes first, then the pairs that close long loops, and no pairs where all poses are well determined.
 """
 
 from collections import defaultdict
@@ -24,17 +24,17 @@ from pcreg.runtime import parallel
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 15  # of a scan otherwise
 PARTNER_ROUNDS = 2  # more find 0.4 % more of the pairs that overlap by over 30 %
-MAX_TARGETS = 3  # maps with which one is compared
+MAX_TARGETS = 3  # larger maps with which a map is compared
 LEAK = 0.1  # conductance of each scan to the ground: scans that no path joins have a resistance, too
 MIN_GAIN = 0.25  # of a pair that is worth the time: the resistance of a scan that eight others fix
 # Of screened pairs of simulated rooms 14 % register with 16 to 25 agreeing matches, 23 % with up to 32, 62 %
 # with up to 45, and all with more.
 HALF_INLIERS = 33.0
 STEEPNESS = 6.0
-# Each scan is tried with the scans that it agrees with most, however little that is
+# Each scan is tried with the scans with which it has most agreeing matches, even if these are few
 MAX_CHANCES = 8
 MIN_PROBABILITY = 0.03
-BLOCK = 64  # of the inverse, solved for at a time, and of chosen pairs, after which it is factored anew
+BLOCK = 64  # columns of the inverse at a time, and chosen pairs between two factorisations
 # A number for each pair of scans, under (a, b) and (b, a)
 Values = dict[tuple[int, int], float]
 
@@ -83,10 +83,10 @@ def map_pairs(component: np.ndarray, inliers: Values) -> list[tuple[int, int]]:
 
 
 def propose(probability: csr_array, conductance: csr_array, count: int) -> list[tuple[int, int]]:
-    """Up to `count` pairs of scans (source, target) to register next, source > target, best first.
+    """Up to `count` pairs (source, target) to register next, source > target, best first.
 
-    `probability` (n, n), symmetric, that a pair registers; none for pairs that are not to be tried.
-    `conductance` (n, n), symmetric, of the edges so far. Memory grows with the entries of both.
+    `probability` (n, n), symmetric, is that of a pair to register, without entries for pairs that are not to
+    be tried. `conductance` (n, n), symmetric, is that of the edges so far. Memory grows with their entries.
     """
     n = conductance.shape[0]
     a, b, left = find(tril(probability, -1))

@@ -1,7 +1,7 @@
-"""Scans, and submaps: placed scans as one cloud, with which another scan is registered or verified.
+"""Scans, and submaps: placed scans as one cloud, to register and to verify.
 
-A wrong motion may bring two scans together without a contradiction. It seldom does so with a submap: free
-space, the sides of surfaces and the matches of several scans then count.
+A wrong motion may bring two scans together without a contradiction, but seldom a scan and a submap: then the
+free space, the sides of surfaces and the matches of several scans count.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from pcreg.runtime import cached_property, parallel
 
 MAX_PROBES = 200
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
-THINNED_VOXELS = 2.0  # edge of the cells of which one point stands for a scan there
+THINNED_VOXELS = 2.0  # edge of the cells in which a scan keeps one point for this
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Submap:
 
 @dataclass(frozen=True)
 class Question:
-    """Verify a motion between two submaps, or propose some if none is given."""
+    """A motion between two submaps to verify or, without one, a search for motions."""
 
     source: Submap
     target: Submap
@@ -107,7 +107,7 @@ class Question:
 
 @parallel.one_for_blas()
 def answered(work: Work, paths: Sequence[str], voxel: float, question: Question) -> Any:
-    """The verdict on scans at `paths`, described at `voxel` metres, or motions with their probabilities."""
+    """Answer a question about scans at `paths`: a verdict or, for a search, motions with probabilities."""
     scale = work.registrar.at(voxel)
     descriptor, corners, whole = scale.descriptor, [], []
     for submap in (question.source, question.target):
@@ -123,7 +123,7 @@ def answered(work: Work, paths: Sequence[str], voxel: float, question: Question)
 
 
 def name_on_record(work: Work, paths: Sequence[str], voxel: float, question: Question) -> str:
-    """The name of a question by all that its answer depends on, beside the settings of the run."""
+    """The name of a question by all that its answer depends on, except the settings of the run."""
     scans = [paths[row] for row in (*question.source.rows, *question.target.rows)]
     motions = question.source.poses, question.target.poses, question.T_target_source
     exact = [np.array(T).tolist() for T in motions]  # None stays None
@@ -132,7 +132,7 @@ def name_on_record(work: Work, paths: Sequence[str], voxel: float, question: Que
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:
-    """Described clouds, on the host, moved by `poses` (n, 4, 4), as one: the first point of each voxel."""
+    """Described clouds, on the host, moved by `poses` (n, 4, 4), as one with a point per voxel."""
     placed = list(zip(poses, clouds, strict=True))
     points = np.concatenate([transform(T, cloud.points) for T, cloud in placed])
     surface = np.concatenate([transform(T, cloud.surface) for T, cloud in placed])
