@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pcreg.cli import exit_status
-from pcreg.io.cloud import MAX_COLUMNS
+from pcreg.io.formats.arrays import MAX_COLUMNS
 from pcreg.registration.clouds.inputs import METRES, ViewpointOption, check_seed, check_viewpoint
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS

@@ -1,6 +1,6 @@
-"""Point clouds on disk: read them, drop rows that are no points, write them.
+"""Read and write point cloud files; rows that are not finite are left out.
 
-Coordinates are read as float64 and stay so: UTM coordinates have no digits to lose.
+Coordinates are float64: float32 would round UTM coordinates to 0.5 m.
 """
 
 import glob
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.geometry.se3 import box
-from pcreg.io.formats.arrays import read_bin, read_npy, read_npz, viewpoints_of_npz
+from pcreg.io.formats.arrays import MAX_COLUMNS, read_bin, read_npy, read_npz, viewpoints_of_npz
 from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
 from pcreg.io.formats.meshes import read_obj, read_off, read_stl
@@ -26,29 +26,27 @@ from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 
-MAX_COLUMNS = 32  # an array with more columns than that and than rows is transposed
-
 
 @dataclass(frozen=True)
 class Cloud:
     """Finite points (N, 3) float64, metres, in the order of the file."""
 
     points: np.ndarray
-    dropped: int = 0  # rows of the file left out: those not finite, and those in `notes`
-    notes: tuple[str, ...] = ()  # sentences on finite rows left out, or a doubtful unit
-    viewpoint: np.ndarray | None = None  # float64, metres: place (3,) of the sensor, or (N, 3) for each point
-    rows: np.ndarray | None = None  # (N,) int64, ascending, rows of the points in the file; None: all
-    units: str = "m"  # in which the coordinates were given
+    dropped: int = 0  # number of rows of the file that were left out
+    notes: tuple[str, ...] = ()  # sentences on finite rows that were left out, and on a doubtful unit
+    viewpoint: np.ndarray | None = None  # sensor, float64, metres: (3,), or (N, 3) with one place per point
+    rows: np.ndarray | None = None  # (N,) int64, ascending: row of each point in the file; None: all rows
+    units: str = "m"  # unit of the coordinates in the file
 
     @cached_property
     def box(self) -> np.ndarray:
-        """Lower and upper corner (2, 3) of the points; zeros without points."""
+        """Lower and upper corner (2, 3) of the points; zeros if there are none."""
         return box(self.points) if len(self.points) else np.zeros((2, 3))
 
     def viewpoints_of_points(self, viewpoints: np.ndarray, name: str) -> np.ndarray:
-        """Viewpoints (N, 3) of the points, among those (M, 3) of the M rows of the file.
+        """Select the viewpoints (N, 3) of the points from those (M, 3) of all rows of the file.
 
-        Raises InputError, with the name, for another number of viewpoints, or one that is not finite.
+        Raises InputError, which begins with `name`, if there are not M viewpoints or one is not finite.
         """
         if len(viewpoints) != len(self.points) + self.dropped:
             raise InputError(
@@ -61,7 +59,7 @@ class Cloud:
         return kept
 
     def select(self, kept: np.ndarray, *notes: str) -> "Cloud":
-        """Keep some of the points, by row, ascending; `notes` say which others were left out."""
+        """Keep the points in the rows `kept`, ascending; `notes` say why others are left out."""
         per_point = self.viewpoint is not None and self.viewpoint.ndim == 2
         return Cloud(
             points=self.points[kept],
@@ -74,18 +72,17 @@ class Cloud:
 
 
 def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
-    """Read the cloud of a file whose name ends in one of SUFFIXES.
+    """Read a point cloud file, whose name ends in one of SUFFIXES.
 
-    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text (.xyz .txt .csv .asc
-    .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
-    Further columns are ignored, and all of meshes (.ply .obj .off .stl) but the vertices. The VIEWPOINT of a
-    .pcd, and the pose of an .e57 with a single scan, give the place of the sensor; fields vp_x, vp_y and vp_z
-    of a .pcd, and an array `viewpoints` (N, 3) of an .npz, that of each point. Memory grows with the content
-    of the file, within the bounds of pcreg.io.formats.bounds.
+    An .npz holds the points as `points`, `pcd` or `xyz`, or as its only array. In text (.xyz .txt .csv .asc
+    .pts) blanks, commas or semicolons separate the numbers, and a first line may name the columns. Other
+    columns are ignored; of a mesh (.ply .obj .off .stl) only the vertices are read. The VIEWPOINT of a .pcd
+    and the pose of an .e57 with one scan state the sensor position; fields vp_x, vp_y and vp_z of a .pcd and
+    an array `viewpoints` (N, 3) of an .npz state one per point. Memory is bounded by pcreg.io.formats.bounds.
 
     Args:
         path: `~` stands for the home folder.
-        columns: Numbers in a row of a .bin, float32; by default 4 (KITTI) or 5 (nuScenes), by content.
+        columns: float32 numbers per row of a .bin; by default 4 (KITTI) or 5 (nuScenes), by content.
 
     Raises:
         InputError: The file is missing, of another format, empty, truncated or damaged, or the package for
@@ -95,7 +92,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     reader = _READERS.get(path.suffix.lower())
     if os.path.isdir(path):
         raise InputError(f"{path}: is a folder; name a file")
-    if not os.path.isfile(path):  # Path.is_file raises where one may not search
+    if not os.path.isfile(path):  # Path.is_file raises if a parent folder may not be searched
         pipe = "is a pipe or a device; write its content to a file, and name that"
         raise InputError(f"{path}: {pipe if os.path.exists(path) else 'no such file; check the path'}")
     if reader is None:
@@ -109,7 +106,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     damaged = (
         f"{path}: cannot be read as {path.suffix} ({{error}}); it may be truncated or damaged: write it again"
     )
-    # A damaged file can raise nearly anything, and makes libraries warn about its numbers.
+    # Readers raise nearly any exception on a damaged file, and warn about its numbers.
     with refusing(damaged, Exception), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = reader(path)
@@ -122,7 +119,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Key that sorts scan_2 before scan_10; names that differ in zeros alone have a fixed order."""
+    """Key that sorts scan_2 before scan_10; 1 and 01 have a fixed order, too."""
     parts = re.split(r"(\d+)", name)
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
@@ -133,10 +130,11 @@ def files_of(
     least: int = 2,
     left_out: Callable[[str], bool] = lambda path: False,
 ) -> list[str]:
-    """The `known` files, then those that are named or match a pattern and are not `left_out`, each once.
+    """List the `known` files, then those of `named`, which holds file names and patterns.
 
-    The latter are in natural order: scan_2 before scan_10. Raises InputError for a folder, for a pattern that
-    no file matches, and for fewer than `least` files.
+    Each file is listed once; those of `named` in natural order, scan_2 before scan_10. Patterns skip files
+    for which `left_out` is true. Raises InputError for a folder, for a name or a pattern without a file, and
+    for fewer than `least` files.
     """
     found = {os.path.abspath(each): each for each in known}
     new: dict[str, str] = {}  # by absolute path
@@ -156,11 +154,11 @@ def files_of(
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
-    """Return x y z (N, 3) float64 of rows (N, 3 to 32), or of fields of these names, in capitals or not.
+    """Coordinates (N, 3) float64 of rows (N, 3 or more), or of fields x, y and z.
 
-    Raises InputError, with the name, for others.
+    Names of fields may be in capitals. Raises InputError, which begins with `name`, for other arrays.
     """
-    fields = {name.lower(): name for name in sorted(rows.dtype.names or ())}  # x before X
+    fields = {name.lower(): name for name in sorted(rows.dtype.names or ())}  # x takes precedence over X
     if {"x", "y", "z"} <= fields.keys():
         rows = np.stack([rows[fields[axis]].ravel() for axis in "xyz"], axis=1)
     if rows.ndim != 2 or rows.shape[1] < 3:
@@ -173,9 +171,9 @@ def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
         )
     if rows.dtype.kind not in "fiu":
         raise InputError(f"{name}: holds values of type {rows.dtype}; store coordinates as real numbers")
-    with np.errstate(invalid="ignore"):  # a signalling NaN
+    with np.errstate(invalid="ignore"):  # the conversion of a signalling NaN warns
         points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
-    if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
+    if points.base is not None or not points.flags.writeable:  # a view of the file or of a larger array
         points = points.copy()
     return points
 

@@ -14,17 +14,17 @@ from pcreg.geometry.se3 import rigid_motion, se3
 from pcreg.io.formats.text import open_text
 from pcreg.runtime.errors import InputError, refusing
 
-# Of the entries of R R^T from the identity. Rotations of the published pair lists of 3DMatch, products of
-# many small ones, are off by up to 1.4e-3.
+# Of an entry of R R^T from the identity, and of the length of a quaternion from 1. Rotations in the published
+# pair lists of 3DMatch deviate by up to 1.4e-3.
 MAX_DEVIATION = 5e-3
 
 
 def read_motion(path: str | Path) -> np.ndarray:
     """Read a rigid motion (4, 4) float64; InputError, with the path, for a file without one.
 
-    A .npy file or a text holds the 16 numbers of the matrix, the 12 of its upper rows, row by row, or 8 as a
-    line of `read_poses`. In a text brackets, commas and comments after `#` are allowed. What `pcreg register`
-    prints is read, too, and so is a result.json of it.
+    A .npy file or a text holds the 16 numbers of the matrix or the 12 of its upper rows, row by row, or
+    `time tx ty tz qx qy qz qw` (TUM). Text may have brackets, commas, and comments after `#`. The output of
+    `pcreg register` and its result.json are read, too.
     """
     file_path = Path(os.path.expanduser(path))
     try:
@@ -38,7 +38,7 @@ def read_motion(path: str | Path) -> np.ndarray:
         raise InputError(f"{path}: cannot be read ({why}); name a file with a transform") from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error
-    except (ValueError, TypeError, EOFError) as error:  # the latter two of a .npy of something else, or empty
+    except (ValueError, TypeError, EOFError) as error:  # an unusable .npy raises any of these
         raise InputError(f"{path}: cannot be read as a transform; write 4 lines of 4 numbers") from error
     if isinstance(matrix, np.ndarray):
         if len(matrix) == 8:
@@ -51,7 +51,7 @@ def read_motion(path: str | Path) -> np.ndarray:
 
 
 def _matrix_in(text: str) -> Any:
-    """The numbers (N,) of a text, or the rows in that of a result.json."""
+    """Numbers (N,) of a text, or the value of T_target_source if the text is a result.json."""
     if printed := re.search(r"T_target_source =\s*(\[\[.*?\]\])", text, re.DOTALL):
         text = printed[1]
     if text.lstrip().startswith("{"):
@@ -60,27 +60,27 @@ def _matrix_in(text: str) -> Any:
 
 
 def read_poses(path: Path) -> np.ndarray:
-    """Poses (F, 4, 4) float64, one per line, each taking its scan into a frame common to all.
+    """Read poses (F, 4, 4) float64, one per line, which move scans into a common frame.
 
     A line is the 12 numbers of a 3 x 4 matrix, row by row (KITTI), or `time tx ty tz qx qy qz qw`
-    (TUM), whose times may not fall. `#` starts a comment. Raises InputError for anything else.
+    (TUM), whose times must not decrease. `#` starts a comment. Raises InputError for anything else.
     """
     usual = "a line is 12 numbers (KITTI) or `time tx ty tz qx qy qz qw` (TUM)"
     with refusing(f"{path}: cannot be read as poses ({{error}}); {usual}", OSError, ValueError, IndexError):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file without numbers, which is refused
+            warnings.simplefilter("ignore")  # a file without numbers, which is refused below
             lines = np.loadtxt(path, ndmin=2, encoding="utf-8-sig")
         if lines.size == 0:
             raise ValueError("no line with numbers")
         if lines.shape[1] not in (8, 12):
             raise ValueError(f"{lines.shape[1]} numbers in a line")
         if lines.shape[1] == 8 and (np.diff(lines[:, 0]) < 0).any():
-            raise ValueError("its times fall; put its lines in the order of the scans")
+            raise ValueError("its times decrease; put its lines in the order of the scans")
         return np.stack([_pose(line, number) for number, line in enumerate(lines, start=1)])
 
 
 def _pose(line: np.ndarray, number: int) -> np.ndarray:
-    """The pose (4, 4) in the numbers (8,) or (12,) of a line; ValueError for none, with its number."""
+    """Pose (4, 4) of the numbers (8,) or (12,) of line `number`; ValueError if it is not rigid."""
     try:
         if len(line) == 12:
             return rigid(line.reshape(3, 4))
@@ -92,7 +92,7 @@ def _pose(line: np.ndarray, number: int) -> np.ndarray:
 
 
 def rigid(matrix: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) whose upper rows are matrix (3 or 4, 4); ValueError unless it is rigid."""
+    """Motion (4, 4) with the upper rows of a matrix (3 or 4, 4); ValueError unless it is rigid."""
     R = matrix[:3, :3]
     whole = len(matrix) == 3 or np.allclose(matrix[3], (0, 0, 0, 1))
     # written so that NaN is refused too

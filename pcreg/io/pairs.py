@@ -32,7 +32,7 @@ class Pair:
         return f"{self.source}->{self.target}"
 
     def before_moves(self, T_target_source: np.ndarray) -> np.ndarray:
-        """Convert a motion (4, 4) between the clouds to one between their frames before they were moved."""
+        """Convert a motion (4, 4) between the clouds to one between their frames before `moves`."""
         if self.moves is None:
             return T_target_source
         source, target = self.moves
@@ -43,7 +43,7 @@ class PairDataset(Protocol):
     """Interface of a data set for training and evaluation."""
 
     name: str  # of the benchmark, in tables
-    outdoor: bool  # LiDAR scans of large places, which count as registered within other bounds than rooms
+    outdoor: bool  # LiDAR scans of large places, whose errors have other limits than those of rooms
     viewpoint: str  # `sensor` if the origin of every cloud is its sensor, else `auto`
     pairs: list[Pair]
     left_out: Sequence[str]  # pairs of the benchmark that this copy lacks, with the reason
@@ -69,9 +69,9 @@ def points_of(dataset: PairDataset, name: str) -> np.ndarray:
 
 
 def keep_evenly(dataset: PairDataset, limit: int | None) -> None:
-    """Keep at most `limit` pairs of a data set by `evenly`, and compute their truth now.
+    """Keep at most `limit` pairs of a data set, spread evenly, and compute their ground truth.
 
-    A data set with a method `keep_evenly` of its own computes nothing of the others.
+    A data set may have a method `keep_evenly(limit)`, which saves computing that of the other pairs.
     """
     if keep := getattr(dataset, "keep_evenly", None):
         keep(limit)

@@ -140,7 +140,7 @@ def test_bad_pair_lines_are_named(scans, line, complaint):
         (kitti_lines() + "\n" + "1 " * 12, "pose 13: not a rotation"),
         ("0 1 2 3 0 0 0 0\n", "a quaternion whose length is not 1"),
         ("0 1 2 3 0 0 0 5\n", "a quaternion whose length is not 1"),
-        ("5 1 2 3 0 0 0 1\n4 1 2 3 0 0 0 1\n", "its times fall"),
+        ("5 1 2 3 0 0 0 1\n4 1 2 3 0 0 0 1\n", "its times decrease"),
     ],
 )
 @pytest.mark.filterwarnings("error")

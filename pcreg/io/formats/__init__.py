@@ -1,5 +1,5 @@
-"""One reader per kind of point cloud file: path in, rows out, their first three columns x y z.
+"""Readers of point cloud files: each takes a path and returns rows that begin with x y z.
 
-A reader may raise anything on a damaged file; pcreg.io.cloud turns it into one sentence. No reader trusts a
-header: what it promises is compared with the size of the file before anything is allocated.
+A reader may raise any exception on a damaged file; pcreg.io.cloud turns the exception into an InputError. No
+reader trusts a header: the sizes in it are compared with that of the file before memory is allocated.
 """

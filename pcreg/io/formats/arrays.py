@@ -1,8 +1,8 @@
 """Arrays: .npy and .npz of NumPy, and bare rows of float32 (.bin) of KITTI and nuScenes.
 
-A .bin has no header: KITTI writes x y z reflectance, nuScenes x y z intensity ring. The length of its rows is
-estimated from their values: at the right length the columns have different distributions, coordinates and
-intensities; at any other length each has the same mixture of all.
+A .bin has no header: KITTI writes x y z reflectance, nuScenes x y z intensity ring. The number of columns is
+estimated from the values: with the right number, coordinates and intensities are in different columns, whose
+distributions differ; with any other number, every column holds the same mixture.
 """
 
 import math
@@ -15,23 +15,24 @@ from pcreg.io.formats.bounds import check_expansion
 from pcreg.runtime.errors import InputError
 
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
+MAX_COLUMNS = 32  # an array with more columns, and with fewer rows than columns, looks transposed
 
-# Rows of a .bin
+# Estimate of the number of columns of a .bin
 USUAL_COLUMNS = (4, 5)  # columns of KITTI and of nuScenes
-COLUMN_COUNTS = range(3, 13)  # tried lengths of a row
+COLUMN_COUNTS = range(3, 13)  # numbers of columns that are tried
 SAMPLE_NUMBERS = 1 << 14
-MIN_NUMBERS = 1 << 12  # with fewer nothing is estimated
-MIN_DISTANCE = 0.2  # Kolmogorov-Smirnov; a mixture compared with itself has less than 0.05
-MIN_DISTANCE_RATIO = 0.9  # to the largest distance: rows of 8 have that too where rows of 4 are right
+MIN_NUMBERS = 1 << 12  # no estimate with fewer values
+MIN_DISTANCE = 0.2  # Kolmogorov-Smirnov distance; columns of the same mixture differ by less than 0.05
+MIN_DISTANCE_RATIO = 0.9  # to the largest distance: multiples of the right number reach it, too
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """Array of a .npy file, left on the disk."""
+    """Array of a .npy file, memory-mapped."""
     return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
 
 
 def read_npz(path: Path) -> np.ndarray:
-    """Array `points`, `pcd` or `xyz` of a .npz file, or its only one beside `viewpoints`."""
+    """Array `points`, `pcd` or `xyz` of an .npz file, or its only array besides `viewpoints`."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name != "viewpoints.npy"]
         found = [name for name in ("points", "pcd", "xyz") if name in names] or names
@@ -41,7 +42,7 @@ def read_npz(path: Path) -> np.ndarray:
 
 
 def viewpoints_of_npz(path: Path) -> np.ndarray | None:
-    """Array `viewpoints` (N, 3) float64 of a .npz file, from where each point was seen, or None."""
+    """Sensor positions (N, 3) float64 of the points: the array `viewpoints` of an .npz file, or None."""
     with zipfile.ZipFile(path) as archive:
         if "viewpoints.npy" not in archive.namelist():
             return None
@@ -54,7 +55,7 @@ def viewpoints_of_npz(path: Path) -> np.ndarray | None:
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
-    """Array of this name in the archive at `path`."""
+    """Array `name` of the archive at `path`."""
     entry = archive.getinfo(f"{name}.npy")
     if entry.compress_type not in COMPRESSIONS:
         raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
@@ -71,15 +72,15 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
 
 
 def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
-    """Rows (N, columns) float32, mapped from the file; by default of 4 or 5 columns, by content.
+    """Rows (N, columns) float32, memory-mapped; by default 4 or 5 columns, by content.
 
-    Raises InputError for a size that is no whole number of rows, and for content of neither kind.
+    Raises InputError if the size is no whole number of rows, or if the content looks like other columns.
     """
     size = path.stat().st_size
     if columns is None:
         columns = USUAL_COLUMNS[0] if size % 4 else _columns_by_content(path)
-    elif not 3 <= columns <= 32:
-        raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32")
+    elif not 3 <= columns <= MAX_COLUMNS:
+        raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to {MAX_COLUMNS}")
     if size % (4 * columns):
         raise InputError(
             f"{path}: {size} bytes are not a whole number of rows of {columns} float32; the file is "
@@ -89,7 +90,7 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
 
 
 def _columns_by_content(path: Path) -> int:
-    """4 or 5, of few numbers 4. Raises InputError if the content looks like another number of columns."""
+    """Number of columns, 4 or 5, and 4 if no estimate is possible; InputError for any other number."""
     numbers = np.memmap(path, "<f4", "r")[:SAMPLE_NUMBERS]
     likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38))) or USUAL_COLUMNS[0]
     if likely not in USUAL_COLUMNS:
@@ -101,7 +102,7 @@ def _columns_by_content(path: Path) -> int:
 
 
 def likely_columns(numbers: np.ndarray) -> int | None:
-    """Length of a row of the numbers (S,), estimated; None if it cannot be."""
+    """Estimate the number of columns of the numbers (S,); None if that is not possible."""
     if len(numbers) < MIN_NUMBERS:
         return None
     edges = np.unique(np.quantile(numbers, np.linspace(0.05, 0.95, 19)))

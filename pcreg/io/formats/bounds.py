@@ -1,8 +1,8 @@
 """Bounds on the memory of readers.
 
-Only the header of a compressed file says how large its content is. Any may unpack to 16 MiB, larger ones to
-250 times their size, and none to more than 2^27 points (3.2 GB). Real scans take 0.3 bytes a point and more
-in .laz, a ninetieth of their memory.
+The size of the content of a compressed file stands in its header alone, which may be wrong. A file may unpack
+to 16 MiB or to 250 times its own size, whichever is more, but to 2^27 points (3.2 GB) at most. Real scans
+unpack to 90 times the size of a .laz or less, which takes 0.3 bytes per point or more.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from pcreg.runtime.errors import InputError
 
 MAX_UNCHECKED_BYTES = 1 << 24  # of memory, which any file may take
-MAX_EXPANSION = 250  # bytes of memory for a byte of a larger file
+MAX_EXPANSION = 250  # bytes of memory per byte of a larger file
 MAX_POINTS = 1 << 27
 ROW_BYTES = 26  # of a point in memory: three float64, and masks of finite ones
 

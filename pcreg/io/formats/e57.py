@@ -24,16 +24,16 @@ def read_e57(path: Path) -> np.ndarray:
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
         check_expansion(path, sum(promised))
-        parts = [np.empty((0, 3))]  # grow with what is read, as the promise may be false
+        parts = [np.empty((0, 3))]  # filled as points are read, as the header may be wrong
         for scan, points in zip(scans, promised, strict=True):
             parts += _parts(file, scan, points)
     return check_count(path, np.concatenate(parts), sum(promised))
 
 
 def viewpoint_of_e57(path: Path) -> np.ndarray | None:
-    """Place (3,) float64 of the scanner of an .e57 file, in its common frame, by the pose of its scan.
+    """Position (3,) float64 of the scanner of an .e57 file, in the common frame of the file.
 
-    None for several scans, and for a pose that is missing or moves nothing, as tools write it by default.
+    None for several scans, and if the pose is missing or the identity, which tools write by default.
     """
     with _opened(path) as (_, scans):
         if len(scans) != 1 or not scans[0].has_pose():
@@ -72,7 +72,7 @@ def _check_header(path: Path) -> None:
 
 
 def _parts(file: "pye57.E57", scan: "pye57.ScanHeader", points: int) -> Iterator[np.ndarray]:  # noqa: F821
-    """Points (N, 3) float64 of a scan, moved by its pose, part by part until there are `points`."""
+    """Yield the first `points` points of a scan in parts (N, 3) float64, moved by the pose of the scan."""
     there = set(scan.point_fields)
     fields = CARTESIAN if there.issuperset(CARTESIAN[:3]) else SPHERICAL
     wanted = [name for name in fields if name in there]

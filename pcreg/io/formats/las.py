@@ -1,4 +1,4 @@
-"""LAS and LAZ, the files of laser scanning, read by laspy and, compressed, by its companion lazrs."""
+"""LAS, the format of laser scanning, read by laspy, and its compressed form LAZ, read by lazrs."""
 
 import struct
 from pathlib import Path
@@ -13,7 +13,7 @@ CHUNK_POINTS = 1 << 16  # unpacked at a time
 MIN_HEADER_BYTES = 227  # of the oldest version
 RECORD_HEAD_BYTES = 54  # of a variable length record
 LAYERED = 3  # the compressor of point formats 6 to 10, whose chunks have a layer per attribute
-LAYERS = {10: 9, 11: 1, 12: 2, 13: 1}  # by kind of item; of extra bytes (14) each has its own
+LAYERS = {10: 9, 11: 1, 12: 2, 13: 1}  # number by kind of item; extra bytes (14) have one each
 
 
 def read_las(path: Path) -> np.ndarray:
@@ -39,7 +39,7 @@ def read_las(path: Path) -> np.ndarray:
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 check_size(path, points * header.point_format.size, there)
-            parts = [np.empty((0, 3))]  # grow with what is read, as the promise may be false
+            parts = [np.empty((0, 3))]  # filled as points are read, as the header may be wrong
             for chunk in reader.chunk_iterator(CHUNK_POINTS):
                 steps = np.stack([chunk[name] for name in "XYZ"], axis=1)
                 parts.append(steps * header.scales + header.offsets)
@@ -47,7 +47,7 @@ def read_las(path: Path) -> np.ndarray:
 
 
 def _check_header(file: BinaryIO, path: Path) -> None:
-    """Refuse counts and offsets that the file has no room for; laspy would follow them."""
+    """Raise ValueError for counts and offsets beyond the file, which laspy does not check."""
     head, size = file.read(MIN_HEADER_BYTES), path.stat().st_size
     if len(head) < MIN_HEADER_BYTES or not head.startswith(b"LASF"):
         raise ValueError("it does not begin with LASF, or ends within its header")
@@ -61,8 +61,8 @@ def _check_header(file: BinaryIO, path: Path) -> None:
 
 
 def _check_laz(file: BinaryIO, size: int, header: Any) -> None:
-    """Raise ValueError unless the tables of a .laz file of `size` bytes fit (Isenburg, 2013)."""
-    # lazrs checks no sizes: a damaged one makes it allocate gigabytes, and a missing item ends in a panic
+    """Raise ValueError unless the tables of a .laz file and its `size` in bytes agree (Isenburg, 2013)."""
+    # lazrs checks no sizes: it allocates gigabytes for a damaged one, and panics if an item is missing
     import lazrs
 
     at, start = file.tell(), header.offset_to_point_data
@@ -77,17 +77,17 @@ def _check_laz(file: BinaryIO, size: int, header: Any) -> None:
         raise ValueError("its description of the compression does not fit its points")
 
     file.seek(start)
-    table = _place_of_table(file, start, size)
+    table = _chunk_table_offset(file, start, size)
     file.seek(table)
     _version, chunks = struct.unpack("<II", file.read(8))
-    if chunks > table - start:  # a chunk takes a byte and more
+    if chunks > table - start:  # a chunk takes at least one byte
         raise ValueError(f"its table promises {chunks} chunks, more than the file holds")
     file.seek(start)
     place = start + 8
     for _, chunk_bytes in lazrs.read_chunk_table(file, lazrs.LazVlr(record)) if chunks else ():
         layers = sum(width if kind == 14 else LAYERS.get(kind, 0) for kind, width, _ in items)
         if compressor == LAYERED and header.point_count:
-            file.seek(place + point_bytes + 4)  # behind the first point and the number of all
+            file.seek(place + point_bytes + 4)  # after the first point and the number of points
             promised = sum(struct.unpack(f"<{layers}I", file.read(4 * layers)))
             if promised + point_bytes + 4 + 4 * layers != chunk_bytes:
                 raise ValueError("the layers of a chunk are not as long as the chunk")
@@ -97,10 +97,10 @@ def _check_laz(file: BinaryIO, size: int, header: Any) -> None:
     file.seek(at)
 
 
-def _place_of_table(file: BinaryIO, start: int, size: int) -> int:
-    """Byte at which the table of chunks begins, in a file that stands at its points."""
+def _chunk_table_offset(file: BinaryIO, start: int, size: int) -> int:
+    """Byte at which the table of chunks begins, read where the points begin."""
     (table,) = struct.unpack("<q", file.read(8))
-    if table == -1:  # written as a stream: the place follows the points
+    if table == -1:  # written as a stream: the offset is at the end of the file
         file.seek(size - 8)
         (table,) = struct.unpack("<q", file.read(8))
     if not start + 8 <= table <= size - 8:

@@ -13,7 +13,7 @@ from pcreg.runtime.errors import InputError
 
 KEYWORD = re.compile(r"(?:ST)?C?N?OFF\b\s*(.*)|(?:ST)?C?N?OFF(\d.*)")  # ModelNet has OFF490 518 0 in one word
 MIN_ROW_BYTES = 6  # "0 0 0\n" of an .off
-STL_HEADER_BYTES = 84  # a remark of 80, and the number of triangles
+STL_HEADER_BYTES = 84  # a comment of 80 bytes, and the number of triangles
 TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
@@ -47,7 +47,7 @@ def _take_line(file: BinaryIO) -> str:
 
 
 def read_stl(path: Path) -> np.ndarray:
-    """Corners (N, 3) of the triangles of an .stl, binary or text, each once, in their order."""
+    """Distinct corners (N, 3) of the triangles of an .stl, binary or text, in their order."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(STL_HEADER_BYTES)
@@ -67,7 +67,7 @@ def _distinct(corners: np.ndarray) -> np.ndarray:
 
 
 def _read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
-    """Points (N, 3) of the lines `KEYWORD x y z` of a mesh, with one of the keywords."""
+    """Points (N, 3) of the lines `KEYWORD x y z` of a mesh, for each of the keywords."""
     with open_text(path) as file:
         vertices = (line.decode("latin-1") for line in file if line.lstrip().startswith(keywords))
         first = next(vertices, None)

@@ -15,7 +15,7 @@ NUMPY_KINDS = {"F": "f", "I": "i", "U": "u"}  # by the TYPE of a field
 
 
 def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
-    """Points (N, 3) of a .pcd file, or other three `fields` of its points."""
+    """Points (N, 3) of a .pcd file, or three other `fields` of the points."""
     with path.open("rb") as file:
         header = _header(file)
         row, points = _row(header, fields), int(header["POINTS"][0])
@@ -43,10 +43,10 @@ def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
 
 
 def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
-    """Place of the sensor (3,) float64 of a .pcd file, or of each point (N, 3) by fields vp_x, vp_y, vp_z.
+    """Sensor position (3,) float64 of a .pcd file, or (N, 3) with one per point.
 
-    The VIEWPOINT line has a position and a quaternion w x y z. None for 0 0 0 1 0 0 0 there, and for fields
-    of zeros alone, which are the defaults of the format.
+    The VIEWPOINT line has a position and a quaternion w x y z; fields vp_x, vp_y and vp_z hold a position per
+    point. None for the defaults of the format: 0 0 0 1 0 0 0 in the line, and fields that are all zero.
     """
     with path.open("rb") as file:
         header = _header(file)
@@ -60,7 +60,7 @@ def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
 
 
 def _header(file: BinaryIO) -> dict[str, list[str]]:
-    """Words after each key; `file` stands behind the header afterwards."""
+    """Read the header up to the data; returns the words after each key."""
     header: dict[str, list[str]] = {}
     while "DATA" not in header and file.tell() < MAX_HEADER_BYTES:
         line = file.readline(MAX_HEADER_BYTES)
@@ -118,7 +118,7 @@ def _decompress(packed: bytes, size: int) -> bytearray:
             out += packed[at : at + control + 1]
             at += control + 1
             continue
-        # A copy: in the upper three bits its length less two, in the rest its distance less one
+        # A copy: the upper three bits are its length - 2, the other bits its distance - 1
         length = control >> 5
         if length == 7:
             length += packed[at]
@@ -129,7 +129,7 @@ def _decompress(packed: bytes, size: int) -> bytearray:
         if start < 0:
             raise ValueError("its compressed points are damaged")
         piece = out[start : start + length]
-        out += (piece * (length // len(piece) + 1))[:length]  # a copy may run into itself
+        out += (piece * (length // len(piece) + 1))[:length]  # a copy may overlap its own output
     if len(out) != size:
         raise ValueError("its compressed points are damaged")
     return out

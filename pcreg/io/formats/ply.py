@@ -1,6 +1,6 @@
 """Vertices of polygon files (.ply): text, or binary of either byte order.
 
-Read here, because a reader of meshes takes forty bytes of memory and more for each byte of text.
+No library is used, as readers of meshes take forty bytes of memory or more per byte of text.
 """
 
 import mmap
@@ -18,10 +18,10 @@ import numpy as np
 from pcreg.io.formats.bounds import check_count, check_size
 
 MAX_HEADER_BYTES = 1 << 16
-CODES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")  # NumPy's, of the scalars in either way of naming
+CODES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")  # of NumPy, for types that have two names each
 OLD_NAMES = ("char", "uchar", "short", "ushort", "int", "uint", "float", "double")
 SCALARS = dict(zip(OLD_NAMES, CODES, strict=True)) | {np.dtype(code).name: code for code in CODES}
-LIST = ":"  # between the codes of the count and of the items, as in "u1:i4"
+LIST = ":"  # stands between the codes of the count and of the items, as in "u1:i4"
 ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
@@ -41,7 +41,7 @@ class Element:
 
     @property
     def min_row_bytes(self) -> int:
-        """Least bytes of a binary row."""
+        """Bytes of a binary row whose lists are empty."""
         return sum(np.dtype(code.partition(LIST)[0]).itemsize for code in self.properties.values())
 
 
@@ -67,7 +67,7 @@ def read_ply(path: Path) -> np.ndarray:
 
 
 def _header(file: BinaryIO) -> tuple[str, list[Element]]:
-    """Encoding and elements; `file` stands behind the header afterwards."""
+    """Read the header up to the data; returns the encoding and the elements."""
     if file.readline(MAX_HEADER_BYTES).strip().removeprefix(BOM_UTF8) != b"ply":
         raise ValueError("it does not begin with ply")
     encoding, elements = "", []
@@ -94,7 +94,7 @@ def _header(file: BinaryIO) -> tuple[str, list[Element]]:
 
 
 def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: str) -> np.ndarray:
-    """Vertices (N, 3), N > 0, of a binary file that stands behind its header."""
+    """Vertices (N, 3), N > 0, of a binary file whose header has been read."""
     at = file.tell()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for element in before:
@@ -110,7 +110,7 @@ def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: 
 
 
 def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
-    """Vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
+    """Vertices (N, 3) of a text file whose header has been read, and `left` bytes have not."""
     min_row_bytes = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
     check_size(path, sum(each.count for each in before) + vertex.count * min_row_bytes, left + 1)
     for _ in range(sum(element.count for element in before)):
@@ -129,8 +129,8 @@ def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Elemen
 def _walk(
     data: mmap.mmap, at: int, count: int, properties: Mapping[str, str], order: str, *, keep: bool
 ) -> tuple[int, np.ndarray]:
-    """End of `count` binary rows with lists from byte `at` on, and with `keep` their points (count, 3)."""
-    steps = []  # of a property: bytes of a scalar, or how its count is read and the bytes of an item
+    """Find the end of `count` binary rows with lists from byte `at`; with `keep`, points (count, 3), too."""
+    steps = []  # per property: the reader of its scalar or count, and the bytes of an item of a list
     for code in properties.values():
         kind, _, item = code.partition(LIST)
         reader = struct.Struct(order + np.dtype(kind).char)

@@ -1,10 +1,10 @@
 """Text with a point per line: .xyz .txt .csv .asc .pts.
 
-Numbers stand between blanks, tabs, commas or semicolons, perhaps in double quotes. A point begins their
-decimals or, but between commas, a comma; exponents of Fortran, 1D+00, are read. An empty cell and NA are NaN.
-Comments begin with #, // or %. The first line, or a comment before the rows, may name the columns, of which
-x, y and z are read. A first line with one whole number says how many points follow; a .pts of several scans
-has one for each. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+Blanks, tabs, commas or semicolons separate the numbers, which may be in double quotes. The decimal mark is a
+point, or a comma where commas do not separate numbers; exponents of Fortran, 1D+00, are read. Empty cells and
+NA are NaN. Comments begin with #, // or %. The first line, or a comment before the rows, may name columns, of
+which x, y and z are read. A first line with one whole number is the number of points; a .pts of several scans
+has such a line before each scan. The encoding is ASCII, UTF-8, or UTF-16 with a byte-order mark.
 """
 
 import codecs
@@ -22,29 +22,29 @@ from pcreg.runtime.errors import InputError
 
 COMMENTS = ("#", "//", "%")
 MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
-MIN_NUMBERED = 30  # rows, from which a column 1, 2, 3, ... is taken for their numbers
-DECIMALS = re.compile(r"0\d+")  # no whole number
+MIN_NUMBERED = 30  # rows; with fewer, a first column 1, 2, 3, ... is taken for coordinates
+DECIMALS = re.compile(r"0\d+")  # the digits after a decimal comma: a whole number does not begin with 0
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
 def read_text(path: Path) -> np.ndarray:
-    """Points (N, 3) of a text file, behind a line with their number if there is one."""
+    """Points (N, 3) of a text file, which may begin with the number of points."""
     with open_text(path) as file:
         if not (first := next_line(file).strip()).isdecimal():
             return _rows(file, path)
         start, points = file.tell() + len(file.readline()), int(first)
         rows = _rows(file, path, counted=True)
-        if len(rows) > points:  # of several scans, each behind its number
+        if len(rows) > points:  # several scans, each after its number of points
             file.seek(start)
             points += sum(int(line) for line in file if line.strip().isdigit())
     return check_count(path, rows, points)
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a file behind its byte-order mark.
+    """Open a text file as bytes, after its byte-order mark.
 
-    UTF-16, which becomes a byte per character, and text whose lines end in carriage returns alone are read
-    whole.
+    UTF-16 is converted to Latin-1, and carriage returns without line feeds to line feeds; such files are held
+    in memory.
     """
     file = path.open("rb")
     mark = file.read(3)
@@ -60,7 +60,7 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def next_line(file: BinaryIO) -> str:
-    """Next line that is neither blank nor a comment, '' at the end; the file stays before it."""
+    """Peek at the next line that is neither blank nor a comment; '' at the end of the file."""
     while True:
         start = file.tell()
         line = file.readline(MAX_LINE_BYTES + 1)
@@ -73,9 +73,9 @@ def next_line(file: BinaryIO) -> str:
 
 
 def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
-    """Points (N, 3) of the rest of the file, with or without the names of the columns first.
+    """Points (N, 3) of the rest of the file, which may begin with the names of the columns.
 
-    If it is `counted`, a line with one whole number is no row.
+    If the file is `counted`, a line with one whole number is a number of points, not a row.
     """
     columns, start = _columns(file, path), file.tell()
     sample = [line.partition("#")[0] for line in file.read(MAX_LINE_BYTES).decode("latin-1").splitlines()]
@@ -106,7 +106,7 @@ def _rows(file: BinaryIO, path: Path, *, counted: bool = False) -> np.ndarray:
 
 
 def _columns(file: BinaryIO, path: Path) -> list[int]:
-    """Columns of x, y and z, by their names if a line has these; the file stands before its rows then."""
+    """Read up to the first row; returns the columns of x, y and z, by name if the columns have names."""
     first = next_line(file)
     if first.lower().startswith("ncols"):
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
@@ -128,7 +128,7 @@ def _columns(file: BinaryIO, path: Path) -> list[int]:
 
 
 def _named_in(comments: str, count: int) -> list[int] | None:
-    """The columns of x, y and z by a comment that names so many columns; None if there is none."""
+    """Columns of x, y and z by a comment that names `count` columns; None if there is none."""
     for line in comments.splitlines():
         names = _names(line.strip(" \t#/%,;"))
         if len(names) == count and set("xyz") <= set(names):
@@ -137,7 +137,7 @@ def _named_in(comments: str, count: int) -> list[int] | None:
 
 
 def _names(line: str) -> list[str]:
-    """Names of columns, in small letters, without units and quotes."""
+    """Names of columns, in lower case, without units and quotes."""
     line = re.sub(r"\[.*?\]|\(.*?\)", "", line)
     separator = next((each for each in ";,\t" if each in line), None)  # a name may hold blanks
     return [word.strip(" \"'").lower() for word in line.split(separator)]
@@ -163,7 +163,7 @@ def _punctuation(lines: Sequence[str], columns: Sequence[int]) -> tuple[str | No
 
 
 def _is_table(lines: Sequence[str], columns: Sequence[int]) -> bool:
-    """True if lines have as many tabs each, with a number or nothing between them: cells may be empty."""
+    """True if tabs separate the cells: each line has as many, and cells are numbers or empty."""
     rows = [_cells(line.split("\t"), columns) for line in lines]
     numbers = all(not cell or is_number(cell.replace(",", ".")) for row in rows for cell in row)
     same = len({line.count("\t") for line in lines}) == 1
@@ -183,5 +183,5 @@ def is_number(word: str) -> bool:
 
 
 def _number(cell: str) -> float:
-    """The number in a cell, NaN in an empty one; ValueError for other words."""
+    """Number in a cell; NaN if the cell is empty or NA, ValueError for other text."""
     return float("nan" if cell.strip() in {"", "NA"} else cell.upper().replace("D", "E"))
