@@ -1,1 +1,1 @@
-"""The command line: a module per verb, and options, settings and output that they share."""
+"""The command line: a module per verb, and the options, settings and output that verbs share."""

@@ -1,6 +1,7 @@
-"""Verbs with settings: compose the configuration, check its types, explain it, and run the verb.
+"""Settings of `evaluate` and `train`: compose, check and explain them, and run the verb.
 
-The type of a setting is that of a parameter of what its section builds, or that of its default value.
+A setting has the type of the parameter of the class or function that its section builds, or else the type of
+its default value.
 """
 
 import os
@@ -27,9 +28,9 @@ from pcreg.runtime.errors import InputError, first_line, refusing
 
 CONFIGS = Path(str(files("pcreg.configs")))
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
-# Overrides whose value is a path, which may hold any character; slashes at its end say nothing
+# Overrides whose value is a path, which may hold any character; slashes at the end are left out
 PATH = re.compile(r"((?:[\w@.]+\.)?(?:root|out|weights|cache)=)([^\"'$[{].*?)/*")
-COLUMN = 36  # where comments begin, if the value leaves room
+COLUMN = 36  # at which comments begin in the help, unless the value is longer
 # By configuration, settings whose default value does not show their type or bounds.
 TYPES = {
     "evaluate": {
@@ -53,10 +54,10 @@ TYPES = {
 
 
 def compose_config(name: str, overrides: list[str], own: Path | None = None) -> DictConfig:
-    """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
+    """Compose configs/<name>.yaml with Hydra overrides such as `data.root=/data/kitti`.
 
     A folder `own` may add choices to the groups. Raises InputError for a key that does not exist, a value of
-    another type, a mandatory key (`???`) without a value, and an interpolation of nothing.
+    another type, a mandatory key (`???`) without a value, and an interpolation that cannot be resolved.
     """
 
     def is_group(override: str) -> bool:
@@ -76,17 +77,17 @@ def compose_config(name: str, overrides: list[str], own: Path | None = None) -> 
 
 
 def _quoted(override: str) -> str:
-    """Quote a path: Hydra would read its brackets and equals signs as grammar, and refuse accents."""
+    """Quote a path, in which Hydra would read brackets and equals signs as grammar and refuse accents."""
     path = PATH.fullmatch(override)
     if not path or path[2].lower() == "null":
         return override
-    value = os.path.expanduser(path[2])  # Hydra wants backslashes before a quotation mark twice
+    value = os.path.expanduser(path[2])  # Hydra needs each backslash before a quotation mark twice
     value = re.sub(r'(\\*)("|$)', lambda end: 2 * end[1] + end[2].replace('"', r"\""), value)
     return f'{path[1]}"{value}"'
 
 
 def _choices(group: str, own: Path | None) -> dict[str, Path]:
-    """The files of a group by name: those of the folder `own`, and ours, which come first."""
+    """Files of a group by name, of the folder `own` and of pcreg; the latter take precedence."""
     folders = filter(None, [own, CONFIGS])
     return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
 
@@ -101,7 +102,7 @@ def _composed(
         overrides = [*overrides, f"hydra.searchpath=['file://{place}']"]
 
     def protocol_of(data: str) -> str:
-        """The protocol of a data set: of its name, or that of a folder."""
+        """Protocol with the name of a data set, or else that of own scans."""
         named = "3dmatch" if data == "3dlomatch" else data
         return named if named in _choices("protocol", own) else "folder"
 
@@ -109,7 +110,7 @@ def _composed(
     try:
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             return compose(name, overrides, **more)
-    except Exception as error:  # of what is no override Hydra raises nearly anything
+    except Exception as error:  # Hydra raises nearly any exception for malformed overrides
         lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
@@ -122,14 +123,14 @@ def _composed(
 
 
 def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], description: str) -> int:
-    """Run the verb `name`, command(cfg) under configs/<name>.yaml; returns its exit status.
+    """Run the verb `name`, which is command(cfg) with configs/<name>.yaml; returns its exit status.
 
-    The arguments are overrides and flags. Help begins with the description.
+    The arguments are overrides and flags. The help text begins with the description.
     """
     usage = f"pcreg {name} [FLAG ...] [KEY=VALUE ...]"
     parser = options.parser_of(name, description, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
-    words = "a folder with settings of your own, such as data/mine.yaml, and the modules that they name"
+    words = "a folder with settings of your own, such as data/mine.yaml, and the modules that these name"
     parser.add_argument("--config-dir", type=options.folder, metavar="DIR", help=words)
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)
@@ -141,7 +142,7 @@ def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], d
             if unknown:
                 raise InputError(f"{unknown[0]}: no such flag; --help shows all")
             if own and not own.is_dir():
-                raise InputError(f"{own}: --config-dir is not a folder; name the one with data/ or such")
+                raise InputError(f"{own}: --config-dir is not a folder; name one with groups such as data/")
             if own:
                 sys.path.insert(0, str(own.absolute()))
             if flags.help:
@@ -161,11 +162,11 @@ def run(name: str, command: Callable[[DictConfig], Any], arguments: list[str], d
 
 
 def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "") -> None:
-    """Bring the values of `cfg` to their types.
+    """Convert the values of `cfg` to their types, in place.
 
-    The types are `hints`, for a section those of the parameters of what it builds, or that of the value in
-    `base`, the configuration before any value is changed. Raises InputError for a value of another type and
-    for a key that `base` and `hints` lack.
+    `hints` has types by key; in a section with a `_target_` the types are those of its parameters. Other
+    types are those of the values in `base`, the configuration before values are set. Raises InputError for a
+    value of another type, and for a key that is neither in `base` nor in `hints`.
     """
     defaults = OmegaConf.to_container(base)
     for name in cfg:
@@ -176,7 +177,7 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
             continue
         value, default, hint = cfg[name], defaults.get(name), hints.get(name, Any)
         if name in base and OmegaConf.is_interpolation(base, name):
-            with suppress(OmegaConfBaseException):  # of a value that is missing
+            with suppress(OmegaConfBaseException):  # it may refer to a missing value
                 default = base[name]
         if isinstance(value, DictConfig) and hint not in (bool, int, float, str):
             below = base[name] if isinstance(default, dict) else OmegaConf.create()
@@ -193,7 +194,7 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
 
 
 def _hints(section: DictConfig) -> dict[str, Any]:
-    """The type of every parameter of what a section builds."""
+    """Types of the parameters of the class or function that a section builds, by name."""
     if "_target_" not in section:
         return {}
     target = section["_target_"]
@@ -212,7 +213,7 @@ def flat(node: DictConfig | dict[str, Any], key: str = "") -> dict[str, Any]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Words to append: the key that ends most like this one, of the same section if there is one."""
+    """End of a message about an unknown key: the most similar one, of its section if possible."""
     parts = [each.rpartition(".") for each in known]
     section, _, end = word.rpartition(".")
     for sections in ({section}, {each for each, _, _ in parts}):
@@ -223,7 +224,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
-    """The value in its type, if pydantic can check it; null passes where it is the default."""
+    """Convert a value to its type, if pydantic can check it; None is valid where it is the default."""
     if value is None and default is None:
         return None
     try:
@@ -238,13 +239,13 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
 
 
 def setting_help(name: str, overrides: list[str], own: Path | None = None) -> str:
-    """The groups of settings with their choices, and all settings as the overrides leave them.
+    """List the groups of settings with their choices, and all settings with their values and comments.
 
     Comments are those of configs/NAME.yaml and of the files of the groups. Raises InputError for overrides
     that cannot be composed.
     """
     if name == "train" and not any(each.startswith("experiment=") for each in overrides):
-        overrides = ["~experiment", *overrides]  # which has to be chosen, but for help
+        overrides = ["~experiment", *overrides]  # help needs no experiment
     cfg = _composed(name, overrides, own, return_hydra_config=True)
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
@@ -260,7 +261,7 @@ def setting_help(name: str, overrides: list[str], own: Path | None = None) -> st
     lines.append("")
     for key, value in flat(cfg).items():
         _, _, last = key.rpartition(".")
-        if key.partition(".")[0] == "hydra" or last.startswith("_"):  # the latter says which class is built
+        if key.partition(".")[0] == "hydra" or last.startswith("_"):  # such as _target_
             continue
         flow = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
         shown = "" if isinstance(value, dict) else f" {value if isinstance(value, str) and value else flow}"
@@ -270,9 +271,9 @@ def setting_help(name: str, overrides: list[str], own: Path | None = None) -> st
 
 
 def comments(path: Path) -> dict[str, str]:
-    """The comments of a configuration file by key, such as augment.jitter; under "" its first line's.
+    """Comments of a configuration file by key, such as augment.jitter; "" is that of the first line.
 
-    A key without a comment has that of the file from which this one inherits it.
+    A key without a comment has the comment of the file from which it is inherited.
     """
     found: dict[str, str] = {}
     for parent in OmegaConf.load(path).get("defaults", ()):

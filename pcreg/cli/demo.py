@@ -18,7 +18,7 @@ from pcreg.geometry.se3 import rotation_error, translation_error
 from pcreg.io.cloud import write_ply
 
 SCANS = Path(str(files("pcreg.cli"))) / "demo.npz"  # python -m tests.rooms makes it
-UNIT = 1e-4  # metres, of its depths
+UNIT = 1e-4  # of the depths, metres
 
 
 def main(arguments: list[str]) -> int:
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    """Register the two scans; whether they are registered."""
+    """Register the two scans; True if they are registered."""
     out = options.out
     with np.load(SCANS) as file:
         scans, T_true = [points(depth, file["focal"]) for depth in file["depth"]], file["T_target_source"]
@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 
 def points(depth: np.ndarray, focal: float) -> np.ndarray:
-    """Points (N, 3) of depths (height, width), 0 where none, in the frame of the camera: x right, y down."""
+    """Points (N, 3) of a depth image (height, width), 0 for none, in the camera frame: x right, y down."""
     row, column = np.nonzero(depth)
     z = UNIT * depth[row, column]
     middle = (np.array(depth.shape) - 1) / 2

@@ -33,11 +33,11 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
-UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that change no figure
+UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that captions leave out
 UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 
-# What may differ between a run and its continuation: no figure depends on it.
+# Settings that may differ between a run and its continuation, as no figure depends on them
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
 
 
@@ -82,7 +82,7 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
     )
 
     def measure(records: Records) -> list[dict[str, Any]]:
-        # The weights count by their checksum, not by the place where they lie.
+        # Weights are identified by their checksum, not by their path.
         settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
         identity = {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
         features = FeatureCache(cfg.cache, descriptor, identity)
@@ -93,14 +93,14 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
 
 
 def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDataset, Measure]:
-    """Setup, data and measurement of the system; InputError if a group that it does not use was chosen."""
+    """Setup, data and measurement of the system; InputError if a descriptor or estimator was chosen."""
     for group, default in DEFAULT_CHOICES.items():
         with open_dict(cfg):
             chosen = cfg.pop(group)
         if chosen != OmegaConf.load(config.CONFIGS / group / f"{default}.yaml"):
             raise InputError(
-                f"{group}=...: protocol={protocol.name} has none to choose; leave it out, or look among "
-                "protocol.* of: --help protocol=system"
+                f"{group}=...: protocol={protocol.name} has its own {group}; leave it out, or use "
+                "the settings protocol.* that --help protocol=system lists"
             )
     fingerprint = protocol.registrar.fingerprint  # wrong weights are refused before the data is read
     dataset = _dataset(cfg)
@@ -125,7 +125,7 @@ def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
 
 
 def _dataset(cfg: DictConfig) -> PairDataset:
-    """The pairs that are scored, with fewer beams and moved as `data.beams` and `data.moved` say."""
+    """Data set of the pairs that are scored, altered as `data.beams` and `data.moved` say."""
     cfg = cfg.copy()
     with open_dict(cfg):
         beams, moved = cfg.data.pop("beams"), cfg.data.pop("moved")
@@ -146,13 +146,13 @@ def _check(cfg: DictConfig) -> None:
         raise InputError(f"seeds={cfg.seeds}: give whole numbers from 0, each once, such as [0,1,2]")
     if cfg.data.moved and cfg.protocol.get("viewpoint") == "sensor":
         raise InputError(
-            f"protocol.viewpoint=sensor: data.moved={cfg.data.moved:g} takes the origins away from the "
-            "sensors; leave one of the two out"
+            f"protocol.viewpoint=sensor: with data.moved={cfg.data.moved:g} the sensors are not at the "
+            "origins; leave one of the two out"
         )
 
 
 def _identity(cfg: DictConfig, setup: Setup, dataset: PairDataset) -> dict[str, Any]:
-    """All that the figures depend on; two runs that differ in it may not share a folder."""
+    """Everything on which the figures depend; runs that differ in it may not share a folder."""
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     for name in ("workers", "cache"):
         settings["data"].pop(name, None)

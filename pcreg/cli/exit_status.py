@@ -1,4 +1,4 @@
-"""Output of every command, its exit status, and its one sentence where something went wrong.
+"""Output, exit status and error message of every command.
 
 0, 1  the result of the command
 2     bad input, or a file that cannot be written
@@ -24,23 +24,24 @@ from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
 
-# Loggers, with all below them, whose messages at INFO are shown without --verbose.
+# Loggers whose INFO messages, and those of their children, are shown without --verbose
 MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.batch", "pcreg.training")
 
 
 def status(
     command: Callable[[], int | None], *, with_traceback: bool = False, own: Path | None = None
 ) -> int:
-    """Run the command and return its exit status, 0 for None; `with_traceback` prints that of a fault too.
+    """Run the command and return its exit status, 0 for None.
 
-    Faults of modules in the folder `own` are their author's.
+    `with_traceback` prints the traceback of a fault. An exception from the user's modules in the folder `own`
+    is bad input and not a fault of the program.
     """
-    if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
+    if sys.stdout is sys.__stdout__:  # a test or a notebook replaces it
         sys.stdout, sys.stderr = tolerant(sys.stdout), tolerant(sys.stderr)
     try:
         with termination():
-            with refusing("the folder where you are was removed; change to another", FileNotFoundError):
-                os.getcwd()  # by which relative paths and worker processes go
+            with refusing("the working folder was removed; change to another", FileNotFoundError):
+                os.getcwd()  # relative paths and worker processes need it
             done = command() or 0
             sys.stdout.flush()
         return done
@@ -65,26 +66,26 @@ def status(
         if with_traceback:
             traceback.print_exc()
         if own and (places := _places(error, own)):
-            return _refused(f"{places[-1]}: raised {_first_line(error)}; mend it there")
+            return _refused(f"{places[-1]}: raised {_first_line(error)}; correct this module")
         more = "" if with_traceback else " and what it prints with --traceback"
         remedy = f"please report it to the maintainers with this command{more}"
         return _refused(f"a fault of the program ({_first_line(error)}); {remedy}", 70)
 
 
 def tolerant(stream: Any) -> TextIO:
-    """The stream, which takes any file name and ignores that its reader has ended (`| head`)."""
+    """Make a stream accept any file name, and ignore that its reader has ended (`| head`)."""
     if stream is None:  # closed by whoever started the command
         return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
     utf_8 = stream.encoding.lower().replace("-", "") == "utf8"
     stream.reconfigure(errors="surrogateescape" if utf_8 else "backslashreplace")
-    if stream.isatty():  # no reader that ends, and Windows writes to it in a way of its own
+    if stream.isatty():  # a terminal's reader does not end, and Windows writes to terminals differently
         return stream
     raw = io.BufferedWriter(_Tolerant(stream.fileno(), "w", closefd=False))
     return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
 
 
 class _Tolerant(io.FileIO):
-    failed = False  # what is left in the buffer is lost, too
+    failed = False  # after an error the rest of the buffer is dropped
 
     def write(self, data: bytes) -> int:
         try:
@@ -107,7 +108,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _places(error: Exception, folder: Path) -> list[str]:
-    """Lines of modules in the folder that the traceback of the error names, also that in a worker."""
+    """Lines in modules of the folder that the traceback names, that of a worker process included."""
     text = "".join(traceback.format_exception(error))
     lines = re.findall(rf'"({re.escape(str(folder.absolute()))}[\\/].*)", line (\d+)', text)
     return [f"{file}, line {number}" for file, number in lines]
@@ -115,10 +116,10 @@ def _places(error: Exception, folder: Path) -> list[str]:
 
 @contextmanager
 def output(*, quiet: bool = False, verbose: bool = False, json: bool = False) -> Iterator[TextIO]:
-    """Within, printed words go to stdout, logged ones to stderr; gives the stream of a result as JSON.
+    """Print to stdout and log to stderr within this context; yields the stream for a result as JSON.
 
-    `json` sends printed words to stderr, so that stdout holds the result alone. With `quiet` nothing is
-    printed or logged but errors, and no progress is shown. `verbose` shows each step that the library logs.
+    With `json`, print goes to stderr, so that stdout holds the result alone. With `quiet`, only errors are
+    shown, and no progress. `verbose` shows each step that the library logs.
     """
     logger, shown = logging.getLogger("pcreg"), _Shown(logging.INFO)
     if not verbose:
@@ -138,7 +139,7 @@ def output(*, quiet: bool = False, verbose: bool = False, json: bool = False) ->
 
 
 class _Shown(logging.Handler):
-    """Writes messages to what stderr is at the time: a bar that is shown there makes room for them."""
+    """Handler that prints to the current sys.stderr, which a progress bar may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(record.getMessage(), file=sys.stderr)

@@ -26,15 +26,15 @@ from pcreg.runtime.workers import executor_of, map_unordered
 DESCRIPTION = """\
 Find scans in a map.
 
-MAP is a file as of `pcreg register`, or a folder that `pcreg map` wrote. Its regions are described once, at
-the scale of the scans; each scan is registered to the most promising ones, with the verdict of a pair. Sensor
-positions of the map are estimated region by region, unless its file states them per point, as map.npz does.
+MAP is a point cloud file, or a folder that `pcreg map` wrote. Regions of the map are described once, at the
+voxel size of the scans. Each scan is registered to the most promising regions, and accepted or rejected as a
+pair is. Sensor positions are estimated for each region, unless the file has one per point, as map.npz does.
 
-Prints a line per scan, scan_2 before scan_10; x y z are the middle of its box, in the map. The same goes as a
-list into located.json in --out DIR. Each has `scan`, that `middle`, and the transform and verdict as in
-result.json of `pcreg register`; T_target_source moves the scan into the map. A scan that cannot be used has
-`scan` and `error`. A stopped run continues, from unfinished.jsonl. Exit status: 0 all scans are found, 1 some
-are not, 2 and 70 as of `pcreg register`.
+Prints a line per scan, scan_2 before scan_10; x y z is the middle of the scan's box, in the frame of the map.
+--out DIR holds located.json, a list with an entry per scan: `scan`, `middle`, and the keys of result.json of
+`pcreg register`, where T_target_source moves the scan into the map; or `scan` and `error` if the scan cannot
+be used. A stopped run continues from unfinished.jsonl. Exit status: 0 all scans found, 1 some not, 2 and 70
+as for `pcreg register`.
 """
 
 
@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     run = settings_of(registrar, unit, options.viewpoint, options.columns, ANY, options.seed)
     run["map"] = [os.path.abspath(path), *state_of(str(path)), unit_of_map]
     settings = {"units": unit, "columns": options.columns, "viewpoint": options.viewpoint}
-    several = len(scans) > 1  # one alone needs no folder for itself
+    several = len(scans) > 1  # a single scan leaves nothing to continue
     with locked(options.out, "name another folder with --out") if several else nullcontext():
         records = Records(options.out / "unfinished.jsonl", run, OTHER_RUN) if several else None
         located = []
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 
 def _in_order(records: Records | None, scans: list[str], work: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """The record of each scan, in their order; those of usable scans are kept for a run after a stop."""
+    """Yield the record of each scan, in order; `records` keeps those of usable scans for a continuation."""
     states, found = {scan: [*state_of(scan)] for scan in scans}, {}
     for scan in scans if records else ():
         kept = records.by_pair.get(os.path.abspath(scan))
@@ -96,12 +96,12 @@ def _in_order(records: Records | None, scans: list[str], work: tuple[Any, ...]) 
             if records and "error" not in record:
                 records.add({"pair": os.path.abspath(other), "stamp": states[other], "found": record})
         yield {"scan": scan, **found[scan]}
-    for _ in done:  # the bar and the workers end
+    for _ in done:  # ends the progress bar and the workers
         pass
 
 
 def _records(work: tuple[Any, ...], paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Path and record of each scan, in any order; workers get the map with the regions of the first scan."""
+    """Path and record of each scan, in any order; workers start once the regions of the map are described."""
     left = iter(paths)
     for path in left:
         record = _record(*work, path)
@@ -114,7 +114,7 @@ def _records(work: tuple[Any, ...], paths: list[str]) -> Iterator[tuple[str, dic
 
 
 def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, path: str) -> dict[str, Any]:
-    """The record of a scan; one that cannot be used spoils no other."""
+    """Record of a scan, or its error if the scan cannot be used."""
 
     def located() -> dict[str, Any]:
         scan = registrar.prepare(path, **settings)

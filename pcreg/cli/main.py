@@ -9,9 +9,9 @@ from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.extras import require
 
-# Each is a module of this package, imported when it is run: `register` starts without PyTorch.
+# Each verb is a module of this package, imported when it runs: `register` starts without PyTorch.
 VERBS = {
-    "demo": "register two scans of a simulated room, to see what comes out",
+    "demo": "register two scans of a simulated room, as an example",
     "register": "register two point clouds, or the pairs of a list",
     "verify": "judge a transform that comes from elsewhere, such as ICP",
     "map": "put many scans together, in any order",
@@ -51,7 +51,7 @@ def _load(verb: str) -> None:
 
 
 def _about(option: str) -> None:
-    """Answer what is no verb."""
+    """Print the help or the version; InputError for any other word that is not a verb."""
     if option in ("-h", "--help"):
         print(HELP)
     elif option == "--version":

@@ -21,19 +21,21 @@ from pcreg.runtime.progress import Steps
 DESCRIPTION = """\
 Put scans of one place together, in any order and without poses.
 
-Each scan is described once, and pairs are screened. The most promising ones are registered, with the verdict
-of `pcreg register`, until the poses are well determined; pairs that contradict others are not used. Scans
-that no used pair joins are in different maps, the largest first. All cores work, or with --device cuda a few
-processes that share the GPU. Run again, the command continues.
+Each scan is described once, and pairs are screened. The most promising pairs are registered, and accepted or
+rejected as by `pcreg register`, until the poses are well determined; accepted pairs that contradict others
+are not used. Scans that no used pairs connect are in different maps, the largest first. All cores are used,
+or with --device cuda a few processes that share the GPU. The same command continues a stopped run.
 
-`pcreg map MAP NEW...` adds scans to a map, whose folder stands for its scans and takes the result.
+`pcreg map MAP NEW...` adds scans to a map: MAP is the folder of a map, and takes the result.
 
-Exit status: 0 all scans are in one map, 1 some are not, 2 and 70 as of `pcreg register`.
+Exit status: 0 all scans are in one map, 1 some are not, 2 and 70 as for `pcreg register`.
 
---out DIR holds poses.txt (TUM) and poses_kitti.txt (KITTI), T_map_scan of each scan, whose translation is
-printed as x y z; map.ply, all scans, each in its colour; map.npz, the same with viewpoints, if these are
-stated; overview.png, unless --no-picture; viewer.html; graph.json, scans and pairs; map_2, ..., the same of
-further maps; pairs.jsonl and descriptions/, from which a run continues. docs/maps.md explains them.
+--out DIR holds, as docs/maps.md explains,
+  poses.txt     T_map_scan of each scan (TUM), also in poses_kitti.txt (KITTI); x y z is its translation
+  map.ply       all scans, each in its colour; map.npz has viewpoints, too, if all scans state them
+  overview.png  a picture, unless --no-picture; viewer.html shows the map in a browser
+  graph.json    scans and pairs; pairs.jsonl and descriptions/ serve to continue a run
+  map_2, ...    the files of further maps
 """
 
 
@@ -41,12 +43,12 @@ def main(arguments: list[str]) -> int:
     """Run the command line and return its exit status."""
     parser = shared.parser_of("map", DESCRIPTION)
     add = parser.add_argument
-    files = "files, or patterns in quotes such as 'scans/*.ply'; the folder of a map stands for its scans"
+    files = "files, patterns in quotes such as 'scans/*.ply', or the folder of a map, for its scans"
     add("scans", nargs="+", type=os.path.expanduser, metavar="SCAN", help=files)
     add("--viewpoint", **shared.SCAN_VIEWPOINT)
     sequence = "the scans are consecutive, each with its sensor at the origin: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
-    up = "direction of up in all scans, z or X,Y,Z: transforms keep it within 5 degrees"
+    up = "up direction in all scans, z or X,Y,Z; transforms keep it within 5 degrees"
     add("--gravity", type=shared.direction, metavar="UP", help=up)
     add("--no-picture", action="store_true", help="write no overview.png")
     add("--cluster", **shared.CLUSTER)
@@ -59,20 +61,20 @@ def main(arguments: list[str]) -> int:
 
 
 def scans_of(folder: Path) -> dict[str, int | None]:
-    """The scans of a map, as seen from here, with the numbers of their maps."""
+    """Paths of the scans of a map, from the working folder, and the number of the map of each."""
     graph = folder / GRAPH
     damaged = f"{graph}: is damaged ({{error}}); delete it, and name the scans"
     with refusing(damaged, OSError, ValueError, KeyError, TypeError):
         content = json.loads(graph.read_text())
         there = content.get("working_folder", os.getcwd())
         scans = {scan["name"]: scan["map"] for scan in content["scans"]}
-        moved = not any(os.path.isfile(os.path.join(there, name)) for name in scans)  # with the map
+        moved = not any(os.path.isfile(os.path.join(there, name)) for name in scans)  # along with the map
         here = "" if moved or there == os.getcwd() else there
         return {os.path.join(here, name): number for name, number in scans.items()}
 
 
 def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:
-    """Raise InputError if the first scan of a map, in whose frame the map is, is not there."""
+    """Raise InputError if the first scan of a map, in whose frame the map is, is missing."""
     first = next((scan for scan, number in scans.items() if number == 1), None)
     if first and not os.path.isfile(first):
         raise InputError(
@@ -82,10 +84,7 @@ def _check_frame(folder: Path, scans: dict[str, int | None]) -> None:
 
 
 def _check_scans_there(folder: Path, paths: list[str]) -> None:
-    """Raise InputError if a folder holds a map of other scans; print a note if some of its scans are missing.
-
-    Missing are those that are not among `paths`.
-    """
+    """Raise InputError if `paths` has no scan of the map in a folder; print a note if some are missing."""
     there = set(map(os.path.abspath, scans_of(folder) if is_map(folder) else paths))
     left_out = there.difference(map(os.path.abspath, paths))
     if left_out == there:
@@ -96,14 +95,14 @@ def _check_scans_there(folder: Path, paths: list[str]) -> None:
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    """Map the files and write the result; whether all are in one map."""
+    """Map the files and write the result; True if all are in one map."""
     from pcreg.mapping import mapping
     from pcreg.viz.map_files import write_map
 
     registrar = shared.registrar_of(options)
-    prior = Prior(gravity=options.gravity)  # refused before anything is read
+    prior = Prior(gravity=options.gravity)  # raises before anything is read
     maps = list(filter(is_map, map(Path, options.scans)))
-    known: list[str] = []  # first, so that the frame stays theirs
+    known: list[str] = []  # listed first, so that the frame of the map stays
     for folder in maps:
         _check_frame(folder, scans := scans_of(folder))
         known += scans

@@ -36,9 +36,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     quiet = "print nothing but errors; the exit status is the answer"
     verbosity.add_argument("--quiet", action="store_true", help=quiet)
     verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
-    parser.add_argument(
-        "--traceback", action="store_true", help="print the traceback of a fault of the program"
-    )
+    parser.add_argument("--traceback", action="store_true", help="print the traceback of a fault of pcreg")
     parser.add_argument("--version", action="version", version=f"pcreg {VERSION}")
 
 
@@ -51,27 +49,19 @@ def add_options(
     have a unit each, and `json` says what --json prints.
     """
     add = parser.add_argument
-    add("--out", type=folder, metavar="DIR", default=Path(out), help="default: %(default)s")
-    voxel = f"spacing of the points that are kept, metres; other lengths follow it (default: {voxel})"
+    add("--out", type=folder, metavar="DIR", default=Path(out), help="of the results (default: %(default)s)")
+    voxel = f"spacing of downsampled points, metres; other lengths are multiples of it (default: {voxel})"
     add("--voxel", type=float, help=voxel)
     several: dict[str, Any] = {"action": "append"} if len(units) > 1 else {"default": "m"}
-    shown = f"of the coordinates: {', '.join(METRES)} (default: m)"
+    shown = f"unit of the coordinates: {', '.join(METRES)} (default: m)"
     if len(units) > 1:
         shown += f". Give it once for both, or twice, for {units[0]} and {units[1]}"
     add("--units", choices=list(METRES), metavar="U", help=shown, **several)
-    add("--json", action="store_true", help=f"print {json} alone on stdout; everything else goes to stderr")
-    add(
-        "--columns",
-        type=int,
-        metavar="N",
-        help="float32 numbers per point of a .bin file (default: 4 of KITTI or 5 of nuScenes, by content)",
-    )
-    add(
-        "--descriptor",
-        choices=DESCRIPTORS,
-        default=DESCRIPTORS[0],
-        help="learned, or histograms without training (default: %(default)s)",
-    )
+    add("--json", action="store_true", help=f"print {json} on stdout, and everything else on stderr")
+    columns = "float32 numbers per point of a .bin file (default: 4 of KITTI or 5 of nuScenes, by content)"
+    add("--columns", type=int, metavar="N", help=columns)
+    descriptor = "fcgf is learned, fpfh needs no training (default: %(default)s)"
+    add("--descriptor", choices=DESCRIPTORS, default=DESCRIPTORS[0], help=descriptor)
     weights = "a .safetensors file of `pcreg train` (default: the shipped one)"
     add("--weights", type=Path, metavar="FILE", help=weights)
     add("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
@@ -82,7 +72,7 @@ def add_options(
 def folder(text: str) -> Path:
     """A value of --out, or another folder."""
     if not text:
-        raise argparse.ArgumentTypeError("names no folder; a dot is the one where you are")
+        raise argparse.ArgumentTypeError("is empty; name a folder, or . for the working folder")
     return Path(os.path.expanduser(text))
 
 
@@ -91,7 +81,7 @@ def viewpoint(text: str) -> ViewpointOption:
     try:
         return check_viewpoint(text.split(",") if "," in text else text)
     except InputError as error:
-        raise argparse.ArgumentTypeError(f"{text} is none; use auto, sensor, or X,Y,Z in metres") from error
+        raise argparse.ArgumentTypeError(f"{text} is none of auto, sensor, and X,Y,Z in metres") from error
 
 
 def direction(text: str) -> tuple[float, float, float]:
@@ -99,14 +89,14 @@ def direction(text: str) -> tuple[float, float, float]:
     try:
         x, y, z = (float(word) for word in ("0,0,1" if text == "z" else text).split(","))
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text} is not a direction; use z, or X,Y,Z upwards") from error
+        raise argparse.ArgumentTypeError(f"{text} is not a direction; use z, or X,Y,Z of up") from error
     return x, y, z
 
 
 # Options that some verbs share
 CLUSTER = {
     "metavar": "ADDRESS",
-    "help": "a Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786",
+    "help": "use the workers of this Dask scheduler, such as tcp://10.0.0.1:8786",
 }
 SCAN_VIEWPOINT = {
     "type": viewpoint,
@@ -117,9 +107,9 @@ SCAN_VIEWPOINT = {
 
 
 def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, TextIO], bool]) -> int:
-    """Run a command, which takes the stream for --json and returns whether all is well.
+    """Run a command, which takes the options and the stream for --json; returns its exit status.
 
-    The exit status is 0, 1, or as for any command.
+    The status is 0 if the command returns True, 1 if False, and else as in pcreg.cli.exit_status.
     """
 
     def go() -> int:
@@ -130,7 +120,7 @@ def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, Text
 
 
 def for_both(options: argparse.Namespace, name: str, default: Any) -> tuple[Any, Any]:
-    """The values for two clouds of an option that is given once or for each; InputError for more."""
+    """Values for two clouds of an option that is given once for both, or twice; InputError for more."""
     given = getattr(options, name) or [default]
     if len(given) > 2:
         raise InputError(f"--{name} is given too often; give it once for both clouds or once for each")
@@ -138,8 +128,8 @@ def for_both(options: argparse.Namespace, name: str, default: Any) -> tuple[Any,
 
 
 def check_out(folder: Path) -> None:
-    """Raise InputError for a file, and for a folder, made or not, into which no file can be written."""
-    if os.path.isfile(folder):  # Path.is_file raises where one may not search
+    """Raise InputError unless files can be written into `folder`, which may not exist yet."""
+    if os.path.isfile(folder):  # Path.is_file raises if a parent folder may not be searched
         raise InputError(f"{folder}: --out is a file; name a folder")
     with writing(folder):
         there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
@@ -148,14 +138,14 @@ def check_out(folder: Path) -> None:
 
 
 def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:
-    """Raise InputError if one of the files, which are read, would be overwritten."""
+    """Raise InputError if one of the input `files` is among those that will be `written`."""
     for file in files:
         if os.path.realpath(file) in map(os.path.realpath, written):
             raise InputError(f"{file}: would be overwritten; name another folder with --out")
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:
-    """The registrar with the options of `add_options`; InputError for one of them that cannot be used."""
+    """Registrar with the options of `add_options`; InputError for an option that cannot be used."""
     check_seed(options.seed)
     if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")

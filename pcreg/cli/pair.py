@@ -1,4 +1,4 @@
-"""Two clouds: their options, what is computed, printed and written."""
+"""Registration or verification of two clouds: options, computation, output and files."""
 
 import argparse
 import json
@@ -24,9 +24,9 @@ def add_options(parser: argparse.ArgumentParser, out: str) -> None:
         action="append",
         type=shared.viewpoint,
         metavar="V",
-        help="position of the sensor: X,Y,Z in metres; sensor, the origin, as in raw scans; or auto, as a "
-        ".pcd, .e57 or .npz states it, else estimated (default: auto). Give it once for both clouds, or "
-        "twice, for source and target. A negative number takes an equals sign: --viewpoint=-1,2,3",
+        help="position of the sensor: X,Y,Z in metres; sensor for the origin, as in raw scans; or auto: as "
+        "stated in a .pcd, .e57 or .npz, else estimated (default: auto). Give it once for both clouds, or "
+        "twice, for source and target. A negative number needs an equals sign: --viewpoint=-1,2,3",
     )
     add("--html", action="store_true", help="write viewer.html too")
     add("--no-picture", action="store_true", help="write no overview.png")
@@ -46,7 +46,7 @@ def run(
     prior: Prior = ANY,
     T_target_source: np.ndarray | None = None,
 ) -> bool:
-    """Register SOURCE to TARGET, or verify a transform (4, 4); whether they are registered."""
+    """Register SOURCE to TARGET, or verify a transform (4, 4); True if they are registered."""
     names, words = (str(options.source), str(options.target)), []
     shared.refuse_to_overwrite(names, options.out / "aligned.ply")
     registrar, clock = shared.registrar_of(options), Clock()
@@ -89,7 +89,7 @@ def run(
 
 
 def _print_verdict(found: Registration, other: str) -> None:
-    """Print the verdict, the transform and the alternative, after the words `other`, before the next step."""
+    """Print the verdict, the transform, notes and, after the words `other`, the alternative."""
     print(f"{found.verdict}: {found.reason}\n")
     rejected = "" if found.registered else "rejected "
     print(f"{rejected}T_target_source =\n{pasteable(found.T_target_source)}\n")
@@ -103,5 +103,5 @@ def _print_verdict(found: Registration, other: str) -> None:
 
 
 def pasteable(T: np.ndarray) -> str:
-    """The rows of a transform (4, 4), to be pasted into Python."""
+    """Format a transform (4, 4) so that its rows can be pasted into Python."""
     return np.array2string(T, separator=", ", formatter={"float_kind": "{: .9f}".format}, max_line_width=200)

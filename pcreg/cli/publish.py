@@ -1,4 +1,4 @@
-"""Publish the weights of a training: half the size, and a card.
+"""Publish the weights of a training in half precision, with a card that describes them.
 
     pcreg publish outputs/train/simulated weights/mine --measured outputs/evaluate/...
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     parser = parser_of("publish", __doc__)
     parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
     parser.add_argument("name", type=Path, help="path of both files, without suffix")
-    which = "of its weights; mixed are those that a fine-tuning interpolated (default: best)"
+    which = "weights to publish; mixed: interpolated by a fine-tuning (default: best)"
     parser.add_argument("--which", default="best", choices=["best", "last", "mixed"], help=which)
     parser.add_argument("--data", help="training data and their licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of `pcreg evaluate`")
@@ -35,13 +35,13 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> None:
-    """Write both files, each whole."""
+    """Write the weights and their card."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
     text = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
     source = training / f"{which}.safetensors"
     if not source.is_file():
-        remedy = "continue it with validate.every=1, or for the mixed ones with interpolation=0.5"
+        remedy = "continue it with validate.every=1, or for mixed weights with interpolation=0.5"
         raise InputError(f"{source}: the training has not written these weights; {remedy}")
     trained = load_weights(source)
     settings = OmegaConf.create(text)
@@ -57,7 +57,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
         before, checksum = fingerprint(trained), fingerprint(rounded)
         for folder, table in zip(measured, tables, strict=True):
             if before not in table and checksum not in table:
-                raise InputError(f"{folder}: has figures of other weights than these, the {which} ones")
+                raise InputError(f"{folder}: has figures of other weights than {source}; leave it out")
         words = card.render(
             weights=path.name,
             parameters=sum(parameter.numel() for parameter in rounded.parameters()),

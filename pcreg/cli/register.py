@@ -20,16 +20,17 @@ Prints the verdict and T_target_source, the transform that moves SOURCE into the
 status: 0 registered, 1 not registered, 2 bad input or no place to write, 70 a fault of the program.
 
 --out DIR holds
-  result.json   the verdict, the transform and what they rest on; docs/register.md explains every key
+  result.json   the verdict, the transform and further figures; docs/register.md explains every key
   overview.png  unless --no-picture: before and after, distances, and sections through the overlap
   aligned.ply   moved source (orange) and target (blue) in one cloud, up to five million points of each
   viewer.html   with --html: both clouds in a browser
 
-With --batch, LIST is a .csv, .tsv or .txt with lines SOURCE,TARGET (from its folder), or files or a pattern
-in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
-Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
-the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, pairs.jsonl, the records
-that --json prints, and descriptions/. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
+With --batch, LIST is a .csv, .tsv or .txt with lines SOURCE,TARGET, relative to the folder of LIST; or files
+or a pattern in quotes such as 'scans/*.ply', where each file is registered to the one before it, scan_2
+before scan_10. A pair has the same result as alone. All cores are used, or with --device cuda a few processes
+that share the GPU. The same command continues a stopped run. DIR then holds table.csv, with a line per pair,
+pairs.jsonl, with the records that --json prints, and descriptions/. Exit status: 0 all registered, 1 some
+not, 2 and 70 as above.
 """
 
 
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
-    """The options of a command line; status 2 for one that cannot be read."""
+    """Parse a command line; exits with status 2 if it cannot be parsed."""
     parser = shared.parser_of("register", DESCRIPTION)
     add = parser.add_argument
     add("source", type=Path, nargs="?", metavar="SOURCE")
@@ -52,23 +53,23 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         action="append",
         type=shared.direction,
         metavar="UP",
-        help="direction of up, z or X,Y,Z, given once for both clouds or twice, for source and target: the "
-        "transform keeps it within 5 degrees",
+        help="up direction, z or X,Y,Z; the transform keeps it within 5 degrees. Give it once for both "
+        "clouds, or twice, for source and target",
     )
-    near = "a file with T_target_source, as for `pcreg verify`: only transforms near it are searched"
+    near = "a file with T_target_source, as for `pcreg verify`; only transforms near it are searched"
     add("--near", type=Path, metavar="TRANSFORM", help=near)
-    within = "with --near: how far the middle of the source may be from its place, and the largest rotation"
+    within = "with --near: largest distance of the middle of the source, and largest angle, from TRANSFORM"
     add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
     scale = (
-        "find the scale s of the source, too, which structure from motion leaves open: T_target_source is "
-        "[s R, t]; takes about seven times as long"
+        "estimate the scale s of the source, too, for example after structure from motion; T_target_source "
+        "is then [s R, t]; takes about seven times as long"
     )
     add("--scale", action="store_true", help=scale)
     return parser.parse_args(arguments)
 
 
 def _check_search(options: argparse.Namespace) -> None:
-    """Raise InputError for options of a search that cannot be used, or not together."""
+    """Raise InputError for options that are missing, or that cannot be used together."""
     if options.scale and (options.batch or options.near):
         raise InputError("--scale is for two clouds, without --near; leave one of the two out")
     if not options.batch:
@@ -86,7 +87,7 @@ def _check_search(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    """Register two clouds or the pairs of a list; whether all are registered."""
+    """Register two clouds or the pairs of a list; True if all are registered."""
     up = options.gravity
     near = read_motion(options.near) if options.near else None
     within = tuple(options.within) if options.within else None
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 
 def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
-    """Register the pairs of --batch; whether all are registered."""
+    """Register the pairs of --batch; True if all are registered."""
     from pcreg.mapping.map import is_of_run
     from pcreg.registration import batch
 

@@ -31,10 +31,10 @@ from pcreg.runtime.files import locked, write_text
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall
 
-# What may differ between a training and its continuation.
+# Settings that may differ between a training and its continuation
 NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "interpolation", "epochs"}
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
-FEW_PAIRS = 10  # of a validation: one pair more or less is a tenth of the recall
+FEW_PAIRS = 10  # of a validation; with fewer, each pair is more than a tenth of the recall
 
 
 def main(arguments: list[str]) -> int:
@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
 def train(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
     if cfg.interpolation and not cfg.weights:
-        raise InputError(f"interpolation={cfg.interpolation}: is between weights=... and the last; name them")
+        raise InputError(f"interpolation={cfg.interpolation}: needs weights=... to start from; name them")
     device, threads = choose_device(cfg.device), torch.get_num_threads()
-    # All cores but one, which loaders have, whatever `workers` is: sums depend on the number
+    # One core is left to loaders, whatever `workers` is: sums depend on the number of threads
     torch.set_num_threads(max(1, threads - 1))
     try:
         with init_distributed(device) as ranks:
@@ -81,7 +81,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     )
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)
-        if ranks.first:  # which alone validates
+        if ranks.first:  # the only process that validates
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
@@ -113,7 +113,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
                 save_weights(folder / "mixed.safetensors", network)
-            else:  # those of an earlier run have other shares
+            else:  # an earlier run with another interpolation may have written it
                 (folder / "mixed.safetensors").unlink(missing_ok=True)
             if protocol:
                 before, after = FCGF(start, device), FCGF(network, device)
@@ -134,7 +134,7 @@ def preparation_of(cfg: DictConfig, architecture: Architecture) -> Preparation:
 
 
 def optimizer_of(cfg: DictConfig, parameters: Iterable[Any], device: str) -> torch.optim.Optimizer:
-    """The optimizer; on a GPU a step is one kernel, if torch has one for it."""
+    """Build the optimizer; on a GPU it is fused, if torch has a fused version."""
     make = instantiate(cfg.optimizer, _partial_=True)
     fused = {"fused": True} if device != "cpu" and "fused" in signature(make).parameters else {}
     with refusing("optimizer: these settings cannot be used ({error}); change them", ValueError):
@@ -142,7 +142,7 @@ def optimizer_of(cfg: DictConfig, parameters: Iterable[Any], device: str) -> tor
 
 
 def _network(cfg: DictConfig) -> ResUNet:
-    """The network to train, as `weights` have it or new."""
+    """Load the network to train from `weights`, or make a new one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
         if cfg.weights:
@@ -154,7 +154,7 @@ def _network(cfg: DictConfig) -> ResUNet:
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that a training shares with its continuation."""
+    """Settings that have to be equal in a training and its continuation."""
     kept = {key: value for key, value in settings.items() if key not in NON_IDENTITY_KEYS}
     return kept | {
         "batches": {key: value for key, value in kept["batches"].items() if key not in NON_IDENTITY_KEYS}

@@ -13,14 +13,15 @@ Judge a transform between two point clouds that comes from elsewhere, such as IC
 
 TRANSFORM is a file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: a text or a
 .npy file of the matrix or its upper 3 rows; a line `time tx ty tz qx qy qz qw` (TUM); what `pcreg register`
-prints, or its result.json. The identity says that the clouds are aligned.
+prints, or its result.json. Use the identity for clouds that are already aligned.
 
-The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
-the source, the given transform is rejected; the refined one is printed if it fits, and a note says so if the
-inverse of the given one fits. Where a quarter or half turn of the source fits as well, both are rejected. No
-other transform is searched for: a scene that repeats itself, such as a row of equal rooms, goes unnoticed.
+The transform is refined first, and a note states the correction. If the correction exceeds 1.5 voxels on
+average over the source, the given transform is rejected; the refined one is printed if it fits, and a note
+says so if the inverse of the given one fits. If a quarter or half turn of the source fits as well, both are
+rejected. No other transform is searched: in a scene that repeats itself, such as a row of equal rooms, a
+wrong transform may be accepted.
 
-Exit status, clouds, and what --out DIR holds, are as `pcreg register --help` says.
+Exit status, clouds, and the files in --out DIR are those of `pcreg register --help`.
 """
 
 

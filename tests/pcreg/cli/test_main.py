@@ -39,7 +39,7 @@ def test_a_working_folder_that_was_removed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     assert main(["map", "a.ply", "b.ply"]) == 2
-    assert capsys.readouterr().err == "error: the folder where you are was removed; change to another\n"
+    assert capsys.readouterr().err == "error: the working folder was removed; change to another\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -175,4 +175,4 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
         assert sentence in capsys.readouterr().err
     fail = importlib.import_module("of_this_test").Mine.fail
     assert run("data=mine", "data.root=x", "+data.voxel=1", command=fail) == 2
-    assert "of_this_test.py, line 4: raised LookupError: of mine; mend it" in capsys.readouterr().err
+    assert "of_this_test.py, line 4: raised LookupError: of mine; correct" in capsys.readouterr().err
