@@ -18,7 +18,7 @@ from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.extras import load_open3d, require
 
-FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface lie in free space
+FREE_SPACE_MARGIN_DISTANCES = 2.0  # points farther than that in front of a surface are in free space
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Matched:
 
     source: Description
     target: Description
-    matches: Matches  # for the estimator; its one-way matches join each source point to its nearest
-    mutual: np.ndarray  # (Q, 2)
-    seconds: float
+    matches: Matches  # for the estimator; `one_way` matches each source point to its nearest descriptor
+    mutual: np.ndarray  # (Q, 2) rows of source and target, for the inlier ratio
+    seconds: float  # of CPU time, for matching
 
     @property
     def sides(self) -> tuple[np.ndarray, np.ndarray]:
@@ -48,9 +48,9 @@ class Estimator(Interface):
         """Estimate a motion; results repeat on one core of the same machine.
 
         Args:
-            given: two clouds and `protocol.n` matches or more.
-            protocol: the settings of RANSAC.
-            seed: of 31 bits.
+            given: Two clouds and `protocol.n` matches or more.
+            protocol: The settings of RANSAC.
+            seed: A number of 31 bits.
 
         Returns:
             T_target_source (4, 4) float64, or None if none is found.
@@ -117,8 +117,8 @@ class NativeRansac:
 class KissMatcher:
     """KISS-Matcher (Lim et al., ICRA 2025): graph-theoretic pruning and a robust solver, on our matches.
 
-    It draws nothing at random. Its resolution is the protocol's distance. Raises InputError if the package
-    is missing.
+    The result is deterministic; the resolution is the distance of the protocol. Raises InputError if the
+    package is missing.
     """
 
     name = "kiss"

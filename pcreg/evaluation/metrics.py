@@ -1,8 +1,8 @@
 """Metrics of registrations, and figures from the records of a benchmark, averaged as in papers.
 
 Inlier ratio (IR), feature-match recall (FMR), registration recall (RR), rotation and translation errors (RRE,
-RTE). Motions are T_target_source (4, 4) float64. The errors of a registration that was not found are NaN:
-they pass no gate and count in every denominator. Statistics of nothing are NaN.
+RTE). Motions are T_target_source (4, 4) float64. A pair without an estimate has errors NaN, passes no gate,
+and counts in every denominator. Statistics of no values are NaN.
 
 Keys of figures: IR and FMR of mutual matches, IR_one_way and FMR_one_way of nearest neighbours; RR by
 information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by RTE and RRE;
@@ -48,14 +48,14 @@ def information_rmse(T_estimate: np.ndarray, T_true: np.ndarray, information: np
 
 
 def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:
-    """Pairs (N,) with RTE below gate[0] metres and RRE below gate[1] degrees."""
+    """Mask (N,) of pairs with RTE below gate[0] metres and RRE below gate[1] degrees."""
     return (np.asarray(RTE) < gate[0]) & (np.asarray(RRE) < gate[1])
 
 
 def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple[np.ndarray, ...]]:
-    """Pairs (N,) over which papers average RTE, and those for RRE, by name.
+    """Masks (N,) of the pairs over which papers average RTE, and of those for RRE, by name.
 
-    `joint`: both errors within the gate, as GeoTransformer; `separate`: each error within its own half,
+    `joint`: both errors within the gate, as GeoTransformer; `separate`: the averaged error within its limit,
     as FCGF and Predator; `all`: every pair with an estimate, as DGR's running log.
     """
     both = within(RTE, RRE, gate)
@@ -64,12 +64,12 @@ def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, 
 
 
 def mean(values: Sequence[float] | np.ndarray) -> float:
-    """Mean, NaN of nothing."""
+    """Mean; NaN if there are no values."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 
 def std(values: Sequence[float] | np.ndarray, ddof: int = 0) -> float:
-    """Standard deviation, of the population or with ddof=1 of a sample."""
+    """Standard deviation, of the population or with ddof=1 of a sample; NaN for too few values."""
     return float(np.std(values, ddof=ddof)) if len(values) > ddof else float("nan")
 
 
@@ -84,7 +84,7 @@ def of_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def rows(records: Sequence[Row], samples: int | None, seed: int) -> list[Row]:
-    """Every pair with its trial of `samples` and `seed`."""
+    """Merge each record of a pair with its trial of `samples` and `seed`."""
     return [
         record | next(t for t in record["trials"] if (t["samples"], t["seed"]) == (samples, seed))
         for record in records
@@ -92,12 +92,12 @@ def rows(records: Sequence[Row], samples: int | None, seed: int) -> list[Row]:
 
 
 def column(scored: Sequence[Row], key: str) -> np.ndarray:
-    """Values (P,) of a key, NaN where it is None: it fails every gate."""
+    """Values (P,) float64 of a key, with NaN, which fails every gate, for None."""
     return np.array([np.nan if row[key] is None else row[key] for row in scored], dtype=np.float64)
 
 
 def succeeded(scored: Sequence[Row], protocol: Scoring) -> np.ndarray:
-    """Pairs (P,) that count as registered, by the protocol's own criterion if the data allow it."""
+    """Mask (P,) of registered pairs by the criterion of the protocol; RMSE replaces missing information."""
     if protocol.recall == "gate":
         return within(column(scored, "RTE"), column(scored, "RRE"), protocol.gates[0])
     official = protocol.recall == "information" and all("information_rmse" in row for row in scored)
@@ -121,7 +121,7 @@ def figures(scored: Sequence[Row], protocol: Scoring) -> Figures:
     for kind in ("", "_one_way"):
         if f"IR{kind}" in common:
             ratios = column(scored, f"IR{kind}")
-            # Predator's: FCGF and GeoTransformer also admit equality.
+            # Above, as in Predator's code; FCGF and GeoTransformer count equality, too.
             result |= {f"FMR{kind}": mean(ratios > protocol.tau2), f"IR{kind}": mean(ratios)}
     if protocol.gates:
         for mask, kept in masks(RTE, RRE, protocol.gates[0]).items():
@@ -151,7 +151,7 @@ def overall(scored: Sequence[Row], protocol: Scoring) -> Figures:
 
 
 def over_scenes(scored: Sequence[Row], protocol: Scoring) -> Figures:
-    """Plain mean of the scenes' figures, a scene of few pairs weighing as much as one of many."""
+    """Mean of the figures of scenes, which have equal weight whatever their number of pairs."""
     scenes = by_scene(scored, protocol).values()
     return {
         key: value if key in COUNTS else of_scenes([scene[key] for scene in scenes])[0]

@@ -1,4 +1,4 @@
-"""Protocol of a benchmark, everything that has to be equal for figures to be comparable, and its caption."""
+"""Protocol of a benchmark, which has to be equal for figures to be comparable, and its caption."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from pcreg.runtime.errors import InputError
 
 @dataclass(frozen=True)
 class Scoring:
-    """Criterion of registered pairs, and their average. Types and bounds are checked by the command line."""
+    """Criterion of registered pairs, and the way to average; the command line checks types and bounds."""
 
     name: str
     _: KW_ONLY
-    # RR by information matrix (non-consecutive pairs), RMSE, or the first gate
+    # criterion of RR: information matrix (non-consecutive pairs), RMSE, or the first gate
     recall: Literal["information", "rmse", "gate"] = "gate"
-    recall_rmse: PositiveFloat = 0.2  # metres; of registered pairs, by information matrix or RMSE
-    gates: Sequence[Sequence[float]] = ()  # metres of RTE and degrees of RRE; the first masks their means
+    recall_rmse: PositiveFloat = 0.2  # metres, at most; error by information matrix or RMSE
+    gates: Sequence[Sequence[float]] = ()  # limits of RTE, metres, and RRE, degrees; means use the first
     scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
     note: str = ""  # printed below captions
 
@@ -43,14 +43,14 @@ class Protocol(Scoring):
     samples: Annotated[Sequence[int | None], Field(min_length=1)] = (None,)
     draw: Literal["points", "matches"] = "points"
     mutual: bool = True  # the estimator gets mutual matches, else the nearest of each source point
-    fit: Literal["drawn", "all"] = "drawn"  # with drawn matches: on which points hypotheses are scored
-    tau1: PositiveFloat | None = None  # metres between right matches under the true motion; 2 x voxel
+    fit: Literal["drawn", "all"] = "drawn"  # with draw="matches": points on which hypotheses are scored
+    tau1: PositiveFloat | None = None  # metres; inlier distance under the true motion; None: 2 x voxel
     tau2: Annotated[float, Field(ge=0, lt=1)] = 0.05  # the inlier ratio above which a pair counts as matched
-    distance: PositiveFloat | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
+    distance: PositiveFloat | None = None  # metres; inlier distance of RANSAC; None: 1.5 x voxel
     iterations: PositiveInt = 50_000
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.999
     n: Annotated[int, Field(ge=3)] = 3  # matches per RANSAC sample
-    # RANSAC: ratio of edges within a sample; None: not checked
+    # RANSAC: least ratio of an edge of a sample in one cloud to that in the other; None: not checked
     edge_length: Annotated[float, Field(gt=0, le=1)] | None = 0.9
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Protocol(Scoring):
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything on which the figures of a run depend, but its pairs."""
+    """Everything on which the figures of a run depend, except for its pairs."""
 
     benchmark: str
     protocol: Scoring

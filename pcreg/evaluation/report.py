@@ -47,7 +47,7 @@ def report(records: Records, setup: Setup, dataset: PairDataset, path: str | Pat
 
 
 def failures(records: Records, setup: Setup, dataset: PairDataset, count: int) -> list[dict[str, Any]]:
-    """Rows, pictures (JPEG or None) and words of the `count` pairs with the largest RMSE or no estimate."""
+    """Rows, pictures (JPEG or None) and captions of the `count` worst pairs by RMSE, no estimate first."""
     rows = metrics.rows(records, setup.protocol.samples[0], setup.seeds[0])
     rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
     return [
@@ -56,13 +56,13 @@ def failures(records: Records, setup: Setup, dataset: PairDataset, count: int) -
 
 
 def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[str, bytes | None]:
-    """Pictures by the estimated and the true motion; unusable clouds are shown as they are."""
+    """Pictures by the estimated and the true motion; without a voxel size all points are drawn."""
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
     if voxel := row.get("voxel") or setup.protocol.voxel:
         source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
-    middle = target.sum(0) / max(len(target), 1)  # `render` has single precision: 0.5 m in map coordinates
+    middle = target.sum(0) / max(len(target), 1)  # `render` computes in float32: 0.5 m in map coordinates
     target = target - middle
-    _, _, camera = np.linalg.svd(target.T @ target)  # sees the widest side
+    _, _, camera = np.linalg.svd(target.T @ target)  # looks at the widest side
     camera[2] = np.cross(camera[0], camera[1])
 
     def picture(T: list[list[float]] | None) -> bytes | None:
@@ -76,7 +76,7 @@ def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[s
 
 
 def _figures(row: dict[str, Any], setup: Setup) -> str:
-    """The line below the pictures of a pair."""
+    """Caption of the pictures of a pair."""
     errors = "no estimate"
     if row["rmse"] is not None:
         errors = f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
@@ -100,7 +100,7 @@ def charts(records: Records, setup: Setup) -> dict[str, bytes]:
 
 
 def recall_curve(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """The fraction of values (P,) below each threshold (K,): (K,). NaN is below none."""
+    """Fraction (K,) of values (P,) below each threshold (K,); NaN is below none."""
     return (np.asarray(values)[:, None] < thresholds).mean(0)
 
 

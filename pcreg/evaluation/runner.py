@@ -1,7 +1,7 @@
-"""Run a descriptor and an estimator, or the system, over the pairs of a data set into records.
+"""Measure a descriptor and an estimator, or the system, on the pairs of a data set.
 
-Worker processes describe each cloud once, kept on disk, and then score the pairs. The system is all of
-`pcreg.register`, whose answers and verdicts are scored.
+Worker processes describe each cloud once, keep the descriptions on disk, and then score the pairs into
+records. The system is `pcreg.register`, whose transforms and verdicts are scored.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,9 +43,9 @@ REFUSED = {"registered": False, "confidence": 0.0, "voxel": None, "reason": "", 
 
 @dataclass(frozen=True)
 class System(Scoring):
-    """Settings of `register`, and the scoring of its answers; raises InputError where they do not fit."""
+    """Settings of `register`, and the scoring of its answers; InputError for settings that conflict."""
 
-    samples: ClassVar[tuple[None]] = (None,)  # every point counts
+    samples: ClassVar[tuple[None]] = (None,)  # all points, as in Protocol
 
     descriptor: Literal[DESCRIPTORS] = "fcgf"
     weights: str | None = None  # a .safetensors file; None: the shipped ones
@@ -81,7 +81,7 @@ class System(Scoring):
 
 
 def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pair: Pair) -> dict[str, Any]:
-    """The record of a pair; a pair of unusable clouds is refused, without a motion."""
+    """Record of a pair; a pair with an unusable cloud counts as rejected, without a motion."""
     source, target = (points_of(dataset, name) for name in (pair.source, pair.target))
     clock = process_time if system.device == "cpu" else perf_counter
     overlap, trials = None, []
@@ -114,9 +114,9 @@ def run(
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
-    Pairs on record are not done again, and records do not depend on the number of `workers`, but for 0: here
-    an estimator that draws its own random numbers may not repeat. Raises InputError if there are no pairs,
-    and if descriptor and protocol differ in voxel size.
+    Pairs with a record are not scored again. Records do not depend on the number of `workers`, except that
+    with 0 an estimator with random numbers of its own may not repeat. Raises InputError if there are no
+    pairs, and if descriptor and protocol differ in voxel size.
     """
     if descriptor.voxel != protocol.voxel:
         raise InputError(
@@ -141,7 +141,7 @@ def run_system(
     seeds: Sequence[int] = (0,),
     workers: Workers = None,
 ) -> list[dict[str, Any]]:
-    """Have the system register all pairs of the data set, recorded and returned as by `run`."""
+    """Register all pairs of the data set by the system; records and returns the results as `run` does."""
     with executor_of(workers) as executor:
         registering = executor if system.device == "cpu" else None  # a GPU is not shared by processes
         scoring = score_system, (dataset, system, tuple(seeds))
@@ -168,7 +168,7 @@ def _record(
     scoring: tuple[Callable[..., Any], tuple[Any, ...]],
     title: str,
 ) -> list[dict[str, Any]]:
-    """Score the pairs that are not on record; returns the records of all, in the order of the data set."""
+    """Score the pairs without a record; returns the records of all pairs, in the order of the data set."""
     todo = _todo(dataset, records)
     for _, record in progress(map_unordered(executor, *scoring, todo), title, len(todo)):
         records.add(record)
@@ -177,7 +177,7 @@ def _record(
 
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
-    """Versions of the packages on which figures depend: NumPy, SciPy, torch, Open3D if there, and these."""
+    """Versions of what figures depend on: pcreg, NumPy, SciPy, torch, any Open3D, and `packages`."""
     open3d = packages_distributions().get("open3d")  # builds of Open3D differ in their name
     names = sorted({"torch", "numpy", "scipy", *packages} - {"open3d", "pcreg"})
     found = {"open3d": version(open3d[0])} if open3d else {}

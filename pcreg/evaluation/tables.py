@@ -24,7 +24,7 @@ PUBLISHED_SAMPLES = (5000, 2500, 1000, 500, 250)  # of the lists in published.ya
 
 Records = Sequence[dict[str, Any]]
 Average = Callable[[Sequence[Row], Any], Figures]
-# The name of a row, and of each number of samples the figures, with their spread over seeds if it is measured
+# Name of a row, and by number of samples the figures, followed by their spread over seeds if measured
 Rows = list[tuple[str, dict[int | None, tuple[Figures, ...]]]]
 
 
@@ -33,21 +33,21 @@ class Table:
     """A table with its notes."""
 
     title: str
-    header: list[str]  # of the columns, the first being the name of a row
+    header: list[str]  # names of the columns, the first of which names the rows
     rows: list[list[str]]
     notes: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
-        return "\n\n".join([f"**{self.title}**", self._as("pipe"), *self.notes])
+        return "\n\n".join([f"**{self.title}**", self._tabulated("pipe"), *self.notes])
 
     def latex(self, caption: str) -> str:
         """A table environment for the package booktabs."""
         words = " ".join([f"{self.title}.", caption, *self.notes]).translate(LATEX)
-        lines = (r"\begin{table}", r"\centering", rf"\caption{{{words}}}", self._as("latex_booktabs"))
+        lines = (r"\begin{table}", r"\centering", rf"\caption{{{words}}}", self._tabulated("latex_booktabs"))
         return "\n".join([*lines, r"\end{table}"]).replace("±", r"$\pm$")
 
-    def _as(self, kind: str) -> str:
-        """The header and the rows in a format of tabulate's."""
+    def _tabulated(self, kind: str) -> str:
+        """Header and rows in a table format of the package tabulate."""
         align = ["left", *["right"] * (len(self.header) - 1)]
         return tabulate(self.rows, self.header, kind, colalign=align, disable_numparse=True)
 
@@ -99,7 +99,7 @@ def _ours(records: Records, setup: Setup) -> Rows:
 
 
 def _beside(rows: Rows, setup: Setup, keys: Sequence[str]) -> tuple[Rows, list[str]]:
-    """Our rows and those of methods with published figures of these keys; notes: sources, other settings."""
+    """Add rows of published figures of these keys to ours; returns also notes on sources and settings."""
     table = published().get((setup.benchmark, setup.protocol.name), {"methods": ()})
     others: Rows = []
     sources: dict[str, int] = {}
@@ -187,7 +187,7 @@ def per_scene(records: Records, setup: Setup, samples: int | None) -> Table:
 
 
 def _drawn(setup: Setup, samples: int | None) -> str:
-    """Words on the number of samples, but for the system, which takes all."""
+    """End of a title that states the number of samples; empty for the system, which takes all."""
     if not isinstance(setup.protocol, Protocol):
         return ""
     return f", {'all' if samples is None else samples} {setup.protocol.draw}"

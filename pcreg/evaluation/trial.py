@@ -23,13 +23,13 @@ from pcreg.geometry.se3 import residuals, rms_displacement, rotation_error, tran
 from pcreg.io.pairs import Pair
 from pcreg.registration.matching.nearest import Matches, match_all
 
-TAU_FACTORS = np.arange(1, 31) / 10  # of tau1, the thresholds of the curve of inlier ratios
+TAU_FACTORS = np.arange(1, 31) / 10  # times tau1: thresholds of the curve of inlier ratios
 
 
 def score(
     files: Mapping[str, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int], pair: Pair
 ) -> dict[str, Any]:
-    """The record of a pair, from the files of descriptions by cloud; errors are None without a motion."""
+    """Record of a pair, by the `files` with descriptions of clouds; errors are None without a motion."""
     described = [read_described(files[name]) for name in (pair.source, pair.target)]
     clouds, trials = [description for description, _ in described], []
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
@@ -59,7 +59,7 @@ def fields_of(pair: Pair) -> dict[str, Any]:
 def draws(
     pair: Pair, source: Description, target: Description, protocol: Protocol, seeds: Sequence[int]
 ) -> Iterator[tuple[int | None, int, Matched]]:
-    """Samples, seed and matches of every trial; a smaller draw is part of a larger one of the same seed."""
+    """Yield samples, seed and matches of every trial; with one seed, larger draws contain smaller ones."""
     if protocol.draw == "matches":
         start = process_time()
         found = match_all(source.features, target.features)
@@ -98,7 +98,7 @@ def _of_points(
 def _of_matches(
     source: Description, target: Description, found: Matches, protocol: Protocol, seconds: float
 ) -> Matched:
-    """Mutual matches of whole clouds, with their own points or all points."""
+    """Mutual matches of whole clouds, with the points that they join or, by protocol.fit, all points."""
     if protocol.fit == "all":
         return Matched(source, target, found, found.rows, seconds)
     own = np.column_stack([np.arange(len(found.rows))] * 2)

@@ -1,5 +1,5 @@
-// A canvas on which points and lines can be turned round. The page defines points(put), which puts clouds
-// with their colours, and lines(stroke), and calls show(points) with those that are to fill it.
+// A canvas that shows points and lines, and rotates them by the mouse. The page defines points(put), which
+// draws clouds in their colours, and lines(stroke), and calls show(points) with points that fill the canvas.
 "use strict";
 const canvas = document.querySelector("canvas"), pen = canvas.getContext("2d");
 const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0));
@@ -21,7 +21,7 @@ function move(points, T) { // T: 16 numbers, row by row
 
 const pack = (r, g, b) => (255 << 24 | b << 16 | g << 8 | r) >>> 0; // a pixel of ImageData
 
-let radius = 1e-9; // of the ball about the origin that holds most of what is shown
+let radius = 1e-9; // of the ball about the origin that holds most of the points
 function fit(points) {
   const far = [];
   for (let n = 0; n < points.length; n += 30) far.push(Math.hypot(points[n], points[n + 1], points[n + 2]));
@@ -95,7 +95,7 @@ function redraw() {
 const held = new Map(); // pointers that are down, by their number: [x, y]
 canvas.addEventListener("pointerdown", e => {
   held.set(e.pointerId, [e.clientX, e.clientY]);
-  try { canvas.setPointerCapture(e.pointerId); } catch { /* a pointer that a script made */ }
+  try { canvas.setPointerCapture(e.pointerId); } catch { /* events of a script have no pointer */ }
 });
 for (const name of ["pointerup", "pointercancel"])
   canvas.addEventListener(name, e => held.delete(e.pointerId));
@@ -103,7 +103,7 @@ canvas.addEventListener("pointermove", e => {
   const before = held.get(e.pointerId);
   if (!before) return;
   const [dx, dy] = [e.clientX - before[0], e.clientY - before[1]];
-  if (held.size === 2) { // two fingers: zoom by how far they part, move by half of what each moves
+  if (held.size === 2) { // two fingers: zoom by the ratio of their distances, move by half of each movement
     const [other] = [...held].filter(([id]) => id !== e.pointerId).map(([, at]) => at);
     const apart = at => Math.hypot(at[0] - other[0], at[1] - other[1]);
     zoom *= apart([e.clientX, e.clientY]) / Math.max(apart(before), 1);

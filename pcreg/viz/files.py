@@ -1,4 +1,4 @@
-"""The files of a registration: result, aligned cloud, and by option picture and page.
+"""The files of a registration: result, aligned cloud, and optionally a picture and a page.
 
 The page contains everything it shows, loads nothing, and draws on a plain canvas, without a graphics card.
 """
@@ -39,7 +39,7 @@ def write(
 ) -> tuple[list[Path], dict[str, float]]:
     """Write the files into `folder`, each whole; returns their paths, and the seconds by step.
 
-    The record, as result.json, comes first: the answer is kept whatever becomes of the pictures. Raises
+    result.json, with the record, is written first, so that no error in a picture loses the answer. Raises
     OutputError for the first file that cannot be written.
     """
     clock = Clock()
@@ -60,7 +60,7 @@ def write(
     if html:
         paths.append(folder / "viewer.html")
         viewer(source, target, registration, paths[-1], title=title, record=record)
-    if again:  # else they are no pictures of an earlier answer
+    if again:  # without an earlier result.json such files are not ours
         for other in {folder / "overview.png", folder / "viewer.html"}.difference(paths):
             other.unlink(missing_ok=True)
     clock.lap("draw")
@@ -75,7 +75,7 @@ def embedded(registration: Registration) -> str:
 
 
 def _printable(file: str) -> str:
-    """The name of a file with question marks for bytes that are no UTF-8."""
+    """Name of a file, in which the replacement character stands for bytes that are not UTF-8."""
     return os.fsencode(Path(file).name).decode("utf-8", "replace")
 
 
@@ -90,14 +90,14 @@ def viewer(
 ) -> None:
     """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
 
-    The `record` is shown beside it. Of a cloud 150,000 points are drawn at most, and 400 matches.
+    The page also shows the `record`. It draws at most 150,000 points of a cloud, and 400 matches.
     """
     source, target = shown(source), shown(target)
     limit = 2 * registration.voxel
     distance = distances_to(target, source, registration.T_target_source, limit)
     distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
     T_page_target = upright(target)
-    own = source.mean(0)  # coordinates of a map have more digits than a picture needs
+    own = source.mean(0)  # the page computes in float32, too coarse for map coordinates
     T_source_own = se3(np.eye(3), own)
     lines = every_nth(registration.matched_points, MAX_LINES)
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
@@ -114,7 +114,7 @@ def viewer(
 
 
 def packed(points: np.ndarray) -> dict[str, Any]:
-    """Points (N, 3) as whole numbers of 16 bits between the corners of their box."""
+    """Encode points (N, 3) as 16-bit integers between the corners of their box."""
     low = points.min(0)
     step = np.maximum(np.ptp(points, axis=0), 1e-9) / COORDINATE_STEPS
     return {
@@ -129,7 +129,7 @@ def _encoded(values: np.ndarray) -> str:
 
 
 def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
-    """Fill a Jinja template of a package, atomically: values are escaped, and `| base64` embeds bytes."""
+    """Write a page by a Jinja template of a package: values are escaped, and `| base64` embeds bytes."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(

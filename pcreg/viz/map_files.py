@@ -1,7 +1,7 @@
-"""The files of a map: poses, graph.json, map.ply, page, and by option picture.
+"""The files of a map: poses, graph.json, map.ply, a page, and optionally a picture.
 
-Each of several maps has files of its own. Scans are read one after another, and thinned as they come. If all
-scans state where their sensor stood, map.npz holds the viewpoint of each point.
+Each of several maps has files of its own. Scans are read and downsampled one after another. If all scans
+state their sensor positions, map.npz holds the viewpoint of each point.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def write_map(
     paths = found.save(folder)
     for number in range(1, found.count + 1):
         rows, place = found.scans(number), folder_of(folder, number)
-        scans, viewpoints = zip(*(_thinned(found, row, scan_of(row)) for row in rows), strict=True)
+        scans, viewpoints = zip(*(_downsampled(found, row, scan_of(row)) for row in rows), strict=True)
         colors = scan_colors(len(rows))
         paths += _write_clouds(place, scans, viewpoints, colors, found.voxel)
         title = f"map {number} of {found.count}, {len(rows)} scans"
@@ -54,14 +54,14 @@ def write_map(
 
 
 def scan_colors(count: int) -> np.ndarray:
-    """Colours (count, 3) uint8, of full and of darker value in turn."""
+    """Colours (count, 3) uint8, bright and dark in turn."""
     hues = (0.08 + GOLDEN_RATIO * np.arange(count)) % 1
     colors = [hsv_to_rgb(hue, 0.75, (0.95, 0.72)[n % 2]) for n, hue in enumerate(hues)]
     return np.rint(255 * np.reshape(colors, (count, 3))).astype(np.uint8)
 
 
-def _thinned(found: Map, row: int, scan: PreparedCloud) -> tuple[np.ndarray, np.ndarray | None]:
-    """One point per cell of half a voxel, and its viewpoint if stated, in the map's frame."""
+def _downsampled(found: Map, row: int, scan: PreparedCloud) -> tuple[np.ndarray, np.ndarray | None]:
+    """One point per cell of half a voxel, and viewpoints if the scan states them, in the map's frame."""
     points, T = scan.cloud.points, found.T_map_scan[row]
     kept = voxel_downsample(points, found.voxel / 2)
     if scan.stated is None:
@@ -83,7 +83,7 @@ def _write_clouds(
     colored, viewed = folder / COLORED, folder / VIEWED
     write_ply(colored, points[kept], painted[kept])
     if any(seen_from is None for seen_from in viewpoints):
-        viewed.unlink(missing_ok=True)  # of a run before
+        viewed.unlink(missing_ok=True)  # of an earlier map
         return [colored]
     with replacing(viewed) as temporary:
         np.savez_compressed(temporary, points=points[kept], viewpoints=np.concatenate(viewpoints)[kept])
@@ -103,7 +103,7 @@ def map_overview(scans: Sequence[np.ndarray], colors: np.ndarray, path: str | Pa
 
 
 def _drawn(scans: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
-    """So many points of all scans (N, 3), with z up."""
+    """Select at most `count` points of all scans (N, 3), and rotate them so that z is up."""
     drawn = [every_nth(scan, count // len(scans)) for scan in scans]
     view = upright(np.concatenate(drawn), drawn[0])  # the map has the frame of its first scan
     return [transform(view, scan) for scan in drawn]

@@ -1,6 +1,6 @@
 """Pictures of a registration: clouds before and after, residuals of the overlap.
 
-Pillow puts together what pcreg.viz.render draws, because matplotlib takes seconds.
+Pillow composes the views that pcreg.viz.render draws, because matplotlib takes seconds.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ TARGET = np.array([31, 126, 176]) / 255  # blue
 PANEL = (590, 380)  # pixels of a view
 SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
 MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
-MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to points that are drawn
+MAX_DISTANCE_EXTENTS = 3.0  # of a point that is drawn from the middle of its cloud
 LIMIT_PIXELS = 18  # of a section, for the largest distance that is coloured
-MARGIN = 3 * np.array([[-1], [1]])  # around the overlap, in such distances
-MAX_FILL = 0.2  # of a section; a floor or a wall along it says little
-VIEW_SLOPE = 1.2  # of the edges of a depth camera's view
+MARGIN = 3 * np.array([[-1], [1]])  # around the overlap, times the largest distance that is coloured
+MAX_FILL = 0.2  # of the cells of a section; a floor or a wall within it shows no alignment
+VIEW_SLOPE = 1.2  # of the edges of a depth camera's view: |x| / z and |y| / z
 GREY = (89, 89, 89)  # of words
 NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
 # Nine colours, evenly spaced: importing matplotlib for them takes half a second
@@ -50,13 +50,13 @@ def overview(
     """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source to a path or file.
 
     A third view colours the moved source, where it overlaps, by its distance to the target, up to `limit`
-    metres. Three sections below are at a scale where half of the limit shows.
+    metres. Three sections below are enlarged so that half of the limit is visible.
     """
     source, target = parallel.each(shown, (source, target))
     distance = distances_to(target, source, T_target_source, limit)
     view = upright(target)
     before, after, target = (
-        transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
+        transform(T, points).astype(np.float32)  # precise enough, as the origin is near
         for T, points in ((view, source), (view @ T_target_source, source), (view, target))
     )
     near = after[np.isfinite(distance), :2]
@@ -87,7 +87,7 @@ def overview(
 
 
 def _legend(draw: ImageDraw.ImageDraw, y: int, limit: float) -> None:
-    """Draw the meaning of the colours into the line at y."""
+    """Draw the legend of the colours at height y."""
     far = f"no target point within {limit:.2g} m"
     for x, name, color in (540, "source", SOURCE), (660, "target", TARGET), (1500, far, NO_PARTNER_COLOR):
         draw.ellipse((x - 24, y - 6, x - 12, y + 6), byte(color))
@@ -119,9 +119,10 @@ def _sections(source: np.ndarray, target: np.ndarray, limit: float) -> Iterator[
 
 
 def _fullest_place(source: np.ndarray, target: np.ndarray, width: float, limit: float) -> np.ndarray:
-    """The middle (3,) of the square, `width` metres wide or more, in which both clouds have most that stands.
+    """Middle (3,) of the square, `width` metres wide or more, where both clouds have most upright surface.
 
-    They are downsampled to `limit` metres: a column of cells has a point for each height, a floor has none.
+    Clouds have a point per cell of `limit` metres. A column of cells counts by its points but one, so that a
+    floor counts next to nothing.
     """
     both = np.concatenate([source, target])
     low, high = box(both)
@@ -131,7 +132,7 @@ def _fullest_place(source: np.ndarray, target: np.ndarray, width: float, limit: 
     for cloud in (source, target):
         columns, heights = np.unique(np.floor(cloud[:, :2] / limit), axis=0, return_counts=True)
         standing.append(np.histogram2d(*(columns.T * limit), edges, weights=heights - 0.99)[0])
-    common = np.minimum(*standing) + 1e-6 * sum(standing)  # somewhere if they share nothing
+    common = np.minimum(*standing) + 1e-6 * sum(standing)  # the sum decides if no square has both clouds
     fullest = np.unravel_index(common.argmax(), common.shape)
     columns = np.floor(both[:, :2] / limit) * limit
     inside = (np.floor((columns - low[:2]) / width) == fullest).all(1)
@@ -179,8 +180,8 @@ def font(size: int) -> ImageFont.FreeTypeFont:
 def upright(points: np.ndarray, scan: np.ndarray | None = None) -> np.ndarray:
     """Motion (4, 4) to a frame at the middle of a cloud (N, 3) with z up, x along its length.
 
-    Up is z. Where all points of a scan, by default the cloud, are in view of a camera at the origin, as of a
-    depth camera, it is the normal of the levels nearest that camera's -y.
+    Up is z, unless a depth camera at the origin would see nearly all points of `scan`, by default the cloud:
+    then up is the mean normal of the surfaces whose normals are nearest to the -y of the camera.
     """
     scan = every_nth(points if scan is None else scan, 5_000)
     points = every_nth(points, 5_000)

@@ -7,7 +7,7 @@ pixel is darker the further it lies behind its neighbours, so that edges stand o
 import numpy as np
 
 BACKGROUND = np.array([1.0, 1.0, 1.0])
-# Pixels to the neighbours that light a pixel
+# Pixels to the neighbours that shade a pixel
 NEIGHBORS = ((2, 0), (-2, 0), (0, 2), (0, -2), (5, 5), (5, -5), (-5, 5), (-5, -5))
 DEPTH_SCALE = 0.02  # of the picture's extent
 # Cameras: rows right, up and towards the viewer (3, 3)
@@ -27,9 +27,9 @@ def render(
 ) -> np.ndarray:
     """RGB image (height, width, 3) in 0..1 of clouds in colours (3,) or (N, 3).
 
-    `frame` (2, 2) is the lower and upper corner, right and up, of what is drawn, by default of all points.
-    A point covers splat x splat pixels. A pixel that lies e times DEPTH_SCALE of the picture's extent
-    behind the mean of its neighbours is darkened to about 1 / e.
+    `frame` (2, 2) is the lower and upper corner, right and up, of the area that is drawn, by default that of
+    all points. A point covers splat x splat pixels. A pixel that lies DEPTH_SCALE of the picture's extent
+    or more behind all its neighbours is darkened to a quarter.
     """
     width, height = size
     right, up, near = np.concatenate(clouds, dtype=np.float32).dot(camera.T.astype(np.float32)).T
@@ -49,7 +49,7 @@ def render(
     column = ((right - left) * scale + (width - scale * wide) / 2).astype(np.int64)
     row = height - 1 - ((up - bottom) * scale + (height - scale * high) / 2).astype(np.int64)
 
-    # The largest key of a pixel is of its nearest point: depth above, the point's number below.
+    # A pixel keeps its largest key, of its nearest point: nearness in the upper 32 bits, row in the lower.
     key = ((near - near.min()) * (2**30 / deep)).astype(np.int64) << 32
     key += np.arange(len(key))
     seen = np.full(height * width, -1)
@@ -64,7 +64,7 @@ def render(
 
 
 def _spread(image: np.ndarray, size: int) -> np.ndarray:
-    """Largest value of the size x size pixels around each of a non-negative image."""
+    """Largest value among the size x size pixels around each pixel of an image with values from -1."""
     for _ in range(2):
         padded = np.pad(image, ((size // 2, size - 1 - size // 2), (0, 0)), constant_values=-1)
         largest = padded[: len(image)].copy()
@@ -75,7 +75,7 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
-    """Darken pixels of an image (3, height, width) by their depth behind neighbours; what is far is paler."""
+    """Darken pixels of an image (3, height, width) by their depth behind neighbours, and fade far ones."""
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
     padded = np.pad(filled, 5, mode="edge")
