@@ -1,12 +1,12 @@
 # make demo   two scans of a simulated room, registered, with a picture
-# make setup  all that users and developers need, in .venv
-# make test   lint, format and tests, of types, imports and the wheel too
+# make setup  everything that users and developers need, in .venv
+# make test   lint, format and tests, also of types, imports and the wheel
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error
-# make bench  the operators against a dense product
-# make tables  the tables of docs/benchmarks that other code measured, again: hours; the clouds are in data/ or DATA=...
+# make bench  time the operators, and a dense product for comparison
+# make tables  measure outdated tables of docs/benchmarks again (hours); the clouds are in data/ or DATA=...
 # make release  tests, tables and site; then the wheel in dist/, the changelog's date and a tag
-# All set up .venv first, if needed, `demo` with the core alone: make PYTHON=python3.12 chooses the interpreter of a new one.
+# All make .venv first if it is missing, `demo` with the core alone; make PYTHON=python3.12 chooses its interpreter.
 
 PYTHON ?= python3
 

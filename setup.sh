@@ -9,7 +9,7 @@ stop() {
     exit 1
 }
 
-# System packages: installed when we may, else named with the one command to type.
+# Install a missing system package if we are root, else print the command that does.
 need() { # test, Debian package
     if ! eval "$1" >/dev/null 2>&1; then
         command -v apt-get >/dev/null || stop "$2 is missing; install it with your system's package manager"
@@ -25,7 +25,7 @@ command -v "$PYTHON" >/dev/null || stop "no $PYTHON; install Python 3.10 to 3.13
     stop "$("$PYTHON" --version) is not supported; name a Python from 3.10 to 3.13: make PYTHON=/path/to/python3"
 version=$("$PYTHON" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 need '"$PYTHON" -c "import ensurepip"' "$version-venv"
-if [ $what = complete ] && [ "$(uname -s)" = Linux ]; then # what Open3D loads and its wheel does not carry
+if [ $what = complete ] && [ "$(uname -s)" = Linux ]; then # libraries that Open3D loads and its wheel lacks
     for pair in libusb-1.0.so.0:libusb-1.0-0 libEGL.so.1:libegl1 libGL.so.1:libgl1 libX11.so.6:libx11-6 \
         libudev.so.1:libudev1 libidn2.so.0:libidn2-0; do
         need "\"$PYTHON\" -c \"import ctypes; ctypes.CDLL('${pair%%:*}')\"" "${pair#*:}"

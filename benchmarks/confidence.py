@@ -1,10 +1,10 @@
-"""Hold confidences against the truth: what is accepted, and how often answers are right.
+"""Compare confidences with the truth: which answers are accepted, and how many are right.
 
     python -m pcreg.training.judge simulated --seed 9300000 --out answers.npz
     python benchmarks/confidence.py answers.npz ... [--model FILE]
 
-Each question is answered with the likeliest hypothesis at one scale of `register`. The last lines are answers
-by their confidence.
+Each question is answered with the likeliest hypothesis at one scale of `register`. The last lines give the
+share of right answers by confidence.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def main() -> None:
 def rows(
     name: str, answers: Answers, confidence: np.ndarray, right: np.ndarray
 ) -> Iterator[dict[str, Value]]:
-    """Rows about pairs that overlap, by data set, and about each other kind of question."""
+    """Rows of overlapping pairs by data set, and of each other kind of question."""
     kinds = np.where(answers.kind == "true", np.char.add(answers.data, ", overlapping"), answers.kind)
     accepted = confidence >= MIN_CONFIDENCE
     for kind in dict.fromkeys(kinds.tolist()):

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Installation and first result beside kiss-matcher with small_gicp, each in a fresh environment, without a cache:
+# Time the installation and the first result of pcreg, and of kiss-matcher with small_gicp, each in a fresh
+# environment without a cache:
 #     benchmarks/install.sh dist/pcreg-0.1.0-py3-none-any.whl
-# Seconds are of the clock and, in brackets, of the CPU. A result is that of the demo's scans, from .npy files, with
-# the start of Python. Off: how far the transform moves the source from its true place, on average.
+# Seconds are of the clock and, in brackets, of the CPU. A result is the registration of the demo's scans from .npy
+# files, the start of Python included. Off: mean distance of the moved source from its true place.
 set -euo pipefail
 wheel=$(realpath "$1")
 work=$(mktemp -d)

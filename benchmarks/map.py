@@ -1,4 +1,4 @@
-"""Maps of scans with poses: scans, pairs and poses that are right, and which pairs are screened first.
+"""Measure maps of scans with known poses: right scans and pairs, location, and screening.
 
 python benchmarks/map.py placed /data/3dmatch/fragments/* /data/kitti/sequences/08 [--together]
     [--every 2] [--workers 2] [--folder FOLDER]
@@ -6,16 +6,16 @@ python benchmarks/map.py located /data/3dmatch/fragments/* [--every 2]
 python benchmarks/map.py rooms FOLDER [--count 50] [--device cuda] [--workers 2]
 python benchmarks/map.py retrieval FOLDER/fragments/* [--count 300 1000] [--workers 2]
 
-placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
-           pair lists of 3DMatch and 3DLoMatch, or scans of a sequence of KITTI's layout; each folder by
-           itself and, with --together, all as one. A scan is placed if the largest map has it within 0.2 m
-           and 5 degrees of its pose; the map is aligned at the scan that places most. A used pair is wrong
-           if it is more than 0.3 m or 15 degrees off, or of two scenes. Pairs of a list, and of LiDAR scans
-           within 10 m of each other, are right if the poses of their map are within these bounds.
+placed     maps of shuffled scans: fragments in 3DMatch's layout, cloud_bin_N.ply with poses in
+           cloud_bin_N.info.txt and the pair lists of 3DMatch and 3DLoMatch, or a sequence in KITTI's layout;
+           each folder alone and, with --together, all as one. A scan is placed if the largest map has it
+           within 0.2 m and 5 degrees of its pose; the map is aligned at the scan that places most. A used
+           pair is wrong if it is more than 0.3 m or 15 degrees off, or of two scenes. Pairs of a list, and of
+           LiDAR scans within 10 m of each other, are right if the poses of their map are within these bounds.
 located    every n-th scan of a folder (--every) is fused by its pose into a map, in which others are located
-rooms      writes fragments of simulated rooms, that no weights were trained on, in 3DMatch's layout
-retrieval  the first fragments of such folders, as many as --count: cost and recall of the pairs that are
-           screened, and of those that are registered first
+rooms      writes fragments of simulated rooms that no weights were trained on, in 3DMatch's layout
+retrieval  cost and recall of the pairs that are screened, and of those that are registered first, among the
+           first --count fragments of such folders
 """
 
 import argparse
@@ -55,15 +55,15 @@ from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.workers import executor_of, map_unordered
 
-PLACED = 0.2, 5.0  # metres, degrees
-WRONG = 0.3, 15.0
+PLACED = 0.2, 5.0  # metres and degrees, of a scan
+WRONG = 0.3, 15.0  # of a pair
 NEAR = 10.0  # metres between LiDAR scans that are a pair
 Named = tuple[Path, Path, np.ndarray]
 SHUFFLE = 1  # seed of the order of scans in a map
 SEED = 3_000_000  # of rooms that no weights were trained on
 FRAMES = 4  # of a fragment, half as many as in training: images take most of the time
 VOXEL = 0.05  # metres
-LITTLE, MUCH = 0.1, 0.3  # overlap from which on a pair is hard, and from which on it is not
+LOW_OVERLAP, HIGH_OVERLAP = 0.1, 0.3  # pairs between both are hard, as in 3DLoMatch
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
 
 
 def poses_of(scene: Path, every: int = 1) -> list[tuple[Path, np.ndarray]]:
-    """Every so many of the scans of a folder, with their poses (4, 4)."""
+    """Every n-th scan of a folder, n being `every`, with its pose (4, 4)."""
     if not (velodyne := scene / "velodyne").is_dir():
         paths = sorted(scene.glob("cloud_bin_*.ply"), key=lambda path: natural(path.name))[::every]
         return [(path, np.loadtxt(path.with_suffix(".info.txt"), skiprows=1)) for path in paths]
@@ -123,13 +123,13 @@ def lists_of(scenes: Sequence[Path], poses: dict[Path, np.ndarray]) -> dict[str,
         for name in ("3DMatch", "3DLoMatch") if (scene.parents[1] / "benchmarks").is_dir() else ():
             for pair in ThreeDMatch(scene.parents[1], name, scene.name).pairs:
                 ends = [scene.parent / f"{end}.ply" for end in (pair.source, pair.target)]
-                if poses.keys() >= set(ends):  # of every n-th scan some pairs are left
+                if poses.keys() >= set(ends):  # --every leaves out scans
                     lists[name].append((*ends, pair.T_target_source))
     return lists
 
 
 def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
-    """A row about all pairs and the largest map of each scene, held against poses (n, 4, 4)."""
+    """A row about all pairs and the largest map of each scene, compared with poses (n, 4, 4)."""
     parents = np.array([str(Path(name).parent) for name in found.names])
     placed = [np.empty((0, 2))]
     for scene in np.unique(parents[found.number > 0]):
@@ -154,7 +154,8 @@ def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
 
 def _errors(T_map_scan: np.ndarray, poses: np.ndarray) -> np.ndarray:
     """Metres and degrees (n, 2) between a map and poses, aligned at the scan that places most."""
-    aligned = (_off(T_map_scan, T_map_world @ poses) for T_map_world in T_map_scan @ np.linalg.inv(poses))
+    T_map_worlds = T_map_scan @ np.linalg.inv(poses)
+    aligned = (_difference(T_map_scan, T_map_world @ poses) for T_map_world in T_map_worlds)
     return max(aligned, key=lambda errors: ((errors < PLACED).all(1).sum(), -np.median(errors[:, 0])))
 
 
@@ -162,11 +163,11 @@ def _is_wrong(edge: MapEdge, names: Sequence[str], poses: np.ndarray) -> bool:
     if Path(names[edge.source]).parent != Path(names[edge.target]).parent or edge.T_target_source is None:
         return True
     true = inverse(poses[edge.target]) @ poses[edge.source]
-    return bool((_off(edge.T_target_source, true) > WRONG).any())
+    return bool((_difference(edge.T_target_source, true) > WRONG).any())
 
 
 def shares(found: Map, lists: dict[str, list[Named]]) -> dict[str, Value]:
-    """The share of the pairs of each list, in percent, that the poses of their map get right."""
+    """Percentage of the pairs of each list that the poses of their map get right."""
     return {
         f"{name} %": 100 * float(np.mean([_is_right(found, pair) for pair in pairs]))
         for name, pairs in lists.items()
@@ -177,10 +178,10 @@ def _is_right(found: Map, pair: Named) -> bool:
     """True if both scans are in one map, whose poses have the motion of the pair."""
     source, target = (found.names.index(str(path)) for path in pair[:2])
     T = inverse(found.T_map_scan[target]) @ found.T_map_scan[source]
-    return bool(0 < found.number[source] == found.number[target] and (_off(T, pair[2]) < WRONG).all())
+    return bool(0 < found.number[source] == found.number[target] and (_difference(T, pair[2]) < WRONG).all())
 
 
-def _off(T: np.ndarray, true: np.ndarray) -> np.ndarray:
+def _difference(T: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Metres and degrees (..., 2) between motions (..., 4, 4)."""
     metres = np.linalg.norm((T - true)[..., :3, 3], axis=-1)
     R = T[..., :3, :3].swapaxes(-1, -2) @ true[..., :3, :3]
@@ -198,7 +199,8 @@ def located(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
                 start = perf_counter()
                 answer = registrar.register(registrar.prepare(path), target)
                 seconds.append(perf_counter() - start)
-                found.append((answer.registered, (_off(answer.T_target_source, pose) < WRONG).all()))
+                is_right = (_difference(answer.T_target_source, pose) < WRONG).all()
+                found.append((answer.registered, is_right))
         registered, right = np.array(found).T
         yield {
             "map": f"{len(fused)} scans of {scene.name}",
@@ -245,24 +247,24 @@ def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
             "scans": n,
             "pairs": len(pairs),
             "of all %": 200 * len(pairs) / (n * (n - 1)),
-            "recall over 30 %": _recall(shared, truth, MUCH, 1.0),
-            "recall 10 to 30 %": _recall(shared, truth, LITTLE, MUCH),
+            "recall over 30 %": _recall(shared, truth, HIGH_OVERLAP, 1.0),
+            "recall 10 to 30 %": _recall(shared, truth, LOW_OVERLAP, HIGH_OVERLAP),
             "retrieve s": retrieved - start,
             "screen s": screened - retrieved,
             "round": len(first),
-            "of these overlap": sum(overlap[pair] >= LITTLE for pair in first),
+            "of these overlap": sum(overlap[pair] >= LOW_OVERLAP for pair in first),
             "propose s": perf_counter() - screened,
         }
 
 
 def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inliers: Values) -> None:
-    """Enter the agreeing matches of pairs into `inliers`."""
+    """Enter the number of consistent matches of each pair into `inliers`."""
     for a, b in pairs:
         inliers[a, b] = inliers[b, a] = screen(scans[a], scans[b])
 
 
 def described(scenes: Sequence[Path], count: int, workers: int) -> tuple[list[Keypoints], np.ndarray]:
-    """So many fragments for screening, and their overlaps (count, count)."""
+    """Describe the first `count` fragments for screening; returns their overlaps (count, count), too."""
     named = [(path, pose) for scene in scenes for path, pose in poses_of(scene)][:count]
     registrar, paths = Registrar(voxel=VOXEL), [path for path, _ in named]
     with executor_of(workers) as executor:
@@ -283,7 +285,7 @@ def _keypoints(registrar: Registrar, path: Path) -> Keypoints:
 
 
 def _recall(screened: np.ndarray, truth: np.ndarray, low: float, high: float) -> float | None:
-    """The share of pairs with an overlap in a range that are screened; None if there are none."""
+    """Fraction of the pairs with an overlap in a range that are screened; None if there are no pairs."""
     found, every = (((low <= overlap) & (overlap <= high)).sum() for overlap in (screened, truth))
     return float(found / every) if every else None
 

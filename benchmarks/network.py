@@ -3,9 +3,9 @@
 python benchmarks/network.py forward [CLOUD] [--voxel 0.025 ...] [--batch 1 8]
 python benchmarks/network.py operators [CLOUD] [--voxel 0.025 ...] [--channels 64:64 ...]
 
-forward    fragments of the cloud, alone and in a batch, and the whole, until the device has finished: `index`
-           builds all levels and triplets, `forward` runs the network on them, `both` one after the other
-operators  `forward` and `both` are point_conv on built triplets, without and with gradients; `dense` is one
+forward    fragments of the cloud, alone and in a batch, and the whole cloud, until the device has finished:
+           `index` builds all levels and triplets, `forward` runs the network on them, `both` does both
+operators  `forward` and `both` are point_conv on given triplets, without and with gradients; `dense` is one
            product of all T gathered rows
 
 CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room). Runs on the
@@ -148,7 +148,7 @@ def load(path: Path | None, voxel: float) -> PointBatch:
 
 
 def fragments(whole: PointBatch, size: int, count: int) -> PointBatch:
-    """So many clouds of the points nearest to random ones, as views of places are."""
+    """Cut `count` clouds, each of the `size` points nearest to a random point, as in scans."""
     rng, points = np.random.default_rng(0), whole.points.double().cpu().numpy()
     size = min(size, len(points))
     cut = []

@@ -10,17 +10,17 @@ lies in the frame of its sensor, which no way uses.
     ours, fpfh      `pcreg.register`, by the weights and by FPFH
     gravity         the same with `gravity`: the source is laid on the target and rotated by up to 180 degrees
                     about the vertical, and both are tilted by 1 degree
-    near, nearer    with `near` a transform that is off by half of the limits: 2 m and 30 degrees, 0.5 m and
-                    10 degrees
+    near, nearer    with `near` a transform that is off by half of the limits, which are 2 m and 30 degrees,
+                    or 0.5 m and 10 degrees
     scale           with `scale`: the source is rotated at random, and shrunk or enlarged by up to ten
     open3d          the tutorial "Global registration": FPFH, RANSAC on mutual matches, ICP
     kiss            KISS-Matcher by its defaults, then the same ICP; needs kiss-matcher
 
 right     within 0.3 m and 15 degrees in rooms, 2 m and 5 degrees of LiDAR; strict within 0.1 m and 5 degrees,
-          0.2 m and 1 degree. RTE and RRE are medians over the right ones.
-accepted  by `registered`, by KISS-Matcher with five inliers and more; Open3D has no verdict.
-x C x     median of x^T C^-1 x over right accepted ones, x being the error in the tangent space of
-          pcreg/registration/judge/covariance.py; 5.3 of an honest covariance, more if it is too small.
+          0.2 m and 1 degree. RTE and RRE are medians over right answers.
+accepted  if `registered`, or for KISS-Matcher with five inliers or more; Open3D has no verdict.
+x C x     median of x^T C^-1 x over right and accepted answers, x being the error in the tangent space of
+          pcreg/registration/judge/covariance.py; 5.3 for a correct covariance, more if it is too small.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A motion between the clouds, if there is one, and what its way says of it."""
+    """A motion between the clouds, or None, and the verdict of the way that found it."""
 
     T_target_source: np.ndarray | None
     accepted: bool | None = None
@@ -118,7 +118,7 @@ def _row(answers: Sequence[tuple[Pair, Answer, float]], outdoor: bool) -> dict[s
     accepted = np.array([bool(answer.accepted) for _, answer, _ in answers])
     has_verdict = answers[0][1].accepted is not None
     squared = [
-        _squared(pair.T_target_source, answer)
+        _squared_mahalanobis(pair.T_target_source, answer)
         for (pair, answer, _), counts in zip(answers, right & accepted, strict=True)
         if counts and answer.covariance is not None
     ]
@@ -137,7 +137,7 @@ def _row(answers: Sequence[tuple[Pair, Answer, float]], outdoor: bool) -> dict[s
     }
 
 
-def _squared(truth: np.ndarray, answer: Answer) -> float:
+def _squared_mahalanobis(truth: np.ndarray, answer: Answer) -> float:
     """x^T C^-1 x of an answer with covariance C and error x = log(T^-1 truth): rotation, then translation."""
     off = inverse(answer.T_target_source) @ truth
     x = np.concatenate([Rotation.from_matrix(off[:3, :3]).as_rotvec(), off[:3, 3]])
@@ -209,7 +209,7 @@ def by_kiss(case: Case) -> Answer:
 
 
 def _icp(case: Case, T: np.ndarray | None) -> np.ndarray | None:
-    """The tutorial's: point to plane on all points up to 0.4 voxels, target normals of 2 voxels."""
+    """ICP of the tutorial: point to plane, all points, within 0.4 voxels; target normals of 2 voxels."""
     if T is None:
         return None
     open3d = load_open3d()

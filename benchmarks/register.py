@@ -8,10 +8,10 @@ python benchmarks/register.py batch a.ply b.ply ... [--pairs 200] [--device cuda
 
 files     the whole process of `pcreg register`, start and picture included; medians
 pairs     a call of `Registrar.register` on points in memory: the first of the process, and the median of
-          later ones with its steps
+          later calls with its steps
 first     the first call on a GPU in a fresh process, which compiles all kernels or finds them on disk
-refusals  fragments of different scenes of 3DMatch, prepared beforehand but for scale and description
-batch     the first of all pairs of the files, workers started, files read and described
+refusals  fragments of different scenes of 3DMatch, prepared beforehand except for scale and description
+batch     the first --pairs of all pairs of the files: starting workers, reading, describing, registering
 """
 
 import argparse

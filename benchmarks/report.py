@@ -46,7 +46,7 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def keep(rows: Iterable[dict[str, Value]], options: argparse.Namespace, name: str, device: str) -> None:
-    """Print rows as they come; the file holds all so far, so that a broken run loses none."""
+    """Print and write rows as they come, so that an interrupted run keeps its rows."""
     path = options.out or OUT / f"{name}.json"
     command = shlex.join(Path(word).name if Path(word).exists() else word for word in sys.argv[1:])
     processor = "CPU" if device == "cpu" else torch.cuda.get_device_name(device)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Measure the tables of docs/benchmarks again, into docs/results; then write the pages:
-#     benchmarks/tables.sh                    # those of other code than today's that need no GPU; goes on if stopped
+#     benchmarks/tables.sh                    # outdated ones that need no GPU; continues if it was stopped
 #     benchmarks/tables.sh cpu                # all that need no GPU: some three hours on two cores
-#     benchmarks/tables.sh rooms maps-lidar   # these
+#     benchmarks/tables.sh rooms maps-lidar   # the named ones
 #     PYTHON=python3 benchmarks/tables.sh gpu # all that need a GPU
 #
 # DATA (default: data) is the folder of the clouds:
@@ -11,7 +11,7 @@
 #     lidar/       city_10m, city_20m, city_30m, handheld_5m and handheld_8m: their scans with a pairs.txt each
 #     finetuning/  handheld and car: their scans alone
 #     pairs/       room_a.ply, room_b.ply, lidar_a.bin and lidar_b.bin, dense, and kitchen.npy, a whole sequence
-# all-eight-* need the other scenes of 3DMatch's test set, and stay as they are.
+# Tables all-eight-* need the other scenes of 3DMatch's test set, and are not measured again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 DATA=${DATA:-data} PYTHON=${PYTHON:-.venv/bin/python} WORKERS=${WORKERS:-2}

@@ -3,8 +3,8 @@
     python benchmarks/training.py [--pairs 16] [--steps 400] [--workers 0 1 2]
     torchrun --nproc-per-node=2 benchmarks/training.py
 
-Steps of `pcreg train`, TensorBoard included, on batches that lie on the GPU (0 workers) and on batches of
-other processes. `GPU busy` adds up the kernels of the training process.
+Steps of `pcreg train`, TensorBoard included, on batches that are on the GPU already (0 workers) and on
+batches of other processes. `GPU busy` adds up the kernels of the training process.
 """
 
 import tempfile
@@ -91,7 +91,7 @@ class Repeated:
 
 
 class Timed:
-    """The first `count` batches of each epoch, and when each was asked for."""
+    """The first `count` batches of each epoch, and the times at which the steps on them ended."""
 
     def __init__(self, batches: Any) -> None:
         self.batches, self.count, self.asked = batches, len(batches), []
