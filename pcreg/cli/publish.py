@@ -38,7 +38,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     """Write the weights and their card."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
-    text = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
+    text = _read(training / "config.yaml", "name a folder that `pcreg train` wrote")
     source = training / f"{which}.safetensors"
     if not source.is_file():
         remedy = "continue it with validate.every=1, or for mixed weights with interpolation=0.5"
@@ -48,7 +48,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     record = OmegaConf.select(settings, "batches.record.path")
     if not data and not str(record).startswith("pcreg.datasets.simulated."):
         raise InputError("say with --data what these weights were trained on, and under which licence")
-    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in measured]
+    tables = [_read(folder / "table.md", "name folders that `pcreg evaluate` wrote") for folder in measured]
     card = Template(files("pcreg.cli").joinpath("card.md").read_text("utf-8"), keep_trailing_newline=True)
     path = name.with_name(f"{name.name.removesuffix('.safetensors')}.safetensors")
     with replacing(path) as temporary:

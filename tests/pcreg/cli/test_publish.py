@@ -39,7 +39,7 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: (folder / "config.yaml").unlink(), "is not a folder of a training"),
+        (lambda folder: (folder / "config.yaml").unlink(), "name a folder that"),
         (lambda folder: (folder / "config.yaml").write_text("name: kitti\n"), "say with --data"),
         (lambda folder: (folder / "best.safetensors").unlink(), "not written these weights; continue"),
         (lambda folder: (folder / "table.md").write_text("FMR"), "has figures of other weights"),
