@@ -6,7 +6,7 @@
     pcreg evaluate data=kitti --help        # every setting KEY=VALUE, with the values of this command
 
 Writes `records.jsonl` (one line per pair), `tables.json`, `table.md`, `table.tex`, `report.html` and
-`config.yaml` to `out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
+`config.yaml` to `out`. The same command continues a stopped run. `limit=20` takes 20 pairs, spread evenly.
 """
 
 import json

@@ -31,10 +31,10 @@ voxel size of the scans. Each scan is registered to the most promising regions, 
 pair is. Sensor positions are estimated for each region, unless the file has one per point, as map.npz does.
 
 Prints a line per scan, scan_2 before scan_10; x y z is the middle of the scan's box, in the frame of the map.
---out DIR holds located.json, a list with an entry per scan: `scan`, `middle`, and the keys of result.json of
-`pcreg register`, where T_target_source moves the scan into the map; or `scan` and `error` if the scan cannot
-be used. A stopped run continues from unfinished.jsonl. Exit status: 0 all scans found, 1 some not, 2 and 70
-as for `pcreg register`.
+--out DIR holds located.json, a list with an entry per scan: `scan`, its `middle`, and transform and verdict
+as in result.json of `pcreg register`, where T_target_source moves the scan into the map; or `scan` and
+`error` if the scan cannot be used. A stopped run continues from unfinished.jsonl. Exit status: 0 all scans
+found, 1 some not, 2 and 70 as for `pcreg register`.
 """
 
 

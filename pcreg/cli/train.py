@@ -3,7 +3,7 @@
     pcreg train experiment=kitti data.root=/data/kitti
     pcreg train experiment=kitti --help     # every setting KEY=VALUE, with the values of this command
 
-Run again, the same command continues from the last checkpoint in `out`.
+The same command continues a stopped training from the last checkpoint in `out`.
 """
 
 from collections.abc import Iterable
