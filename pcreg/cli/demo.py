@@ -24,7 +24,7 @@ UNIT = 1e-4  # of the depths, metres
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit status of the registration."""
     parser = shared.parser_of("demo", __doc__)
-    parser.add_argument("--out", type=shared.folder, default="demo", metavar="DIR", help="default: demo")
+    parser.add_argument("--out", default="demo", **shared.OUT)
     shared.add_flags(parser)
     parser.set_defaults(json=False)
     return shared.run(parser.parse_args(arguments), _run)

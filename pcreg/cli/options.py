@@ -49,7 +49,7 @@ def add_options(
     have a unit each, and `json` says what --json prints.
     """
     add = parser.add_argument
-    add("--out", type=folder, metavar="DIR", default=Path(out), help="of the results (default: %(default)s)")
+    add("--out", default=Path(out), **OUT)
     voxel = f"spacing of downsampled points, metres; other lengths are multiples of it (default: {voxel})"
     add("--voxel", type=float, help=voxel)
     several: dict[str, Any] = {"action": "append"} if len(units) > 1 else {"default": "m"}
@@ -94,6 +94,7 @@ def direction(text: str) -> tuple[float, float, float]:
 
 
 # Options that some verbs share
+OUT = {"type": folder, "metavar": "DIR", "help": "folder of results (default: %(default)s)"}
 CLUSTER = {
     "metavar": "ADDRESS",
     "help": "use the workers of this Dask scheduler, such as tcp://10.0.0.1:8786",
