@@ -81,7 +81,7 @@ def viewpoint(text: str) -> ViewpointOption:
     try:
         return check_viewpoint(text.split(",") if "," in text else text)
     except InputError as error:
-        raise argparse.ArgumentTypeError(f"{text} is none of auto, sensor, and X,Y,Z in metres") from error
+        raise argparse.ArgumentTypeError(f"{text}: use auto, sensor, or X,Y,Z in metres") from error
 
 
 def direction(text: str) -> tuple[float, float, float]:

@@ -58,7 +58,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     near = "a file with T_target_source, as for `pcreg verify`; only transforms near it are searched"
     add("--near", type=Path, metavar="TRANSFORM", help=near)
-    within = "with --near: largest distance of the middle of the source, and largest angle, from TRANSFORM"
+    within = "with --near: largest shift of the middle of the source, and largest rotation, from TRANSFORM"
     add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
     scale = (
         "estimate the scale s of the source, too, for example after structure from motion; T_target_source "

@@ -15,7 +15,7 @@ NONE = ["nowhere.ply", "nowhere.ply"]
         (["--voxel", "x"], "argument --voxel: invalid float value: 'x'; --help shows all options"),
         (["--units", "mile"], "argument --units: invalid choice: 'mile'"),
         (["c"], "unrecognized arguments: c; --help"),
-        (["--viewpoint", "1,2"], "--viewpoint: 1,2 is none of auto, sensor, and X,Y,Z"),
+        (["--viewpoint", "1,2"], "--viewpoint: 1,2: use auto, sensor, or X,Y,Z"),
         (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
         (["--out", ""], "argument --out: is empty; name a folder, or . for the working folder"),
     ],
