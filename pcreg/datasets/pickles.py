@@ -57,10 +57,9 @@ class _PlainUnpickler(pickle.Unpickler):
         self.path = path
 
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _ADMITTED[module, name]
-        except KeyError:
-            raise _refused(self.path, f"{module}.{name}") from None
+        if (admitted := _ADMITTED.get(f"{module}.{name}")) is None:
+            raise _refused(self.path, f"{module}.{name}")
+        return admitted
 
 
 def _latin1(text: str, _encoding: str) -> bytes:
@@ -68,39 +67,25 @@ def _latin1(text: str, _encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _numpy_globals() -> dict[tuple[str, str], Any]:
-    """The names in a pickled array or scalar, by the modules of NumPy 1 (core) and 2 (_core)."""
-    rebuild = {  # from NumPy itself, as a version has one of the two modules only
-        ("multiarray", "_reconstruct"): np.zeros(1).__reduce__()[0],
-        ("multiarray", "scalar"): np.float64(0).__reduce__()[0],
-        ("numeric", "_frombuffer"): np.zeros(1).__reduce_ex__(5)[0],
-    }
-    versions = {
-        (f"numpy.{core}.{module}", name): function
-        for core in ("core", "_core")
-        for (module, name), function in rebuild.items()
-    }
-    return versions | {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
-
-
-_NUMPY = _numpy_globals()
-_ADMITTED = _NUMPY | {
-    ("_codecs", "encode"): _latin1,
-    ("collections", "OrderedDict"): collections.OrderedDict,
-    **{
-        (module, kind.__name__): kind
-        for module in ("builtins", "__builtin__")
-        for kind in (set, frozenset, bytearray, complex)
-    },
+# Functions that rebuild arrays and scalars, from NumPy itself: its core is called core or _core by version
+_REBUILD = {
+    "multiarray._reconstruct": np.zeros(1).__reduce__()[0],
+    "multiarray.scalar": np.float64(0).__reduce__()[0],
+    "numeric._frombuffer": np.zeros(1).__reduce_ex__(5)[0],
 }
+_NUMPY = {f"numpy.{core}.{name}": each for core in ("core", "_core") for name, each in _REBUILD.items()}
+_NUMPY |= {"numpy.ndarray": np.ndarray, "numpy.dtype": np.dtype}
+_PLAIN = (set, frozenset, bytearray, complex)
+_ADMITTED = _NUMPY | {
+    f"{module}.{each.__name__}": each for module in ("builtins", "__builtin__") for each in _PLAIN
+}
+_ADMITTED |= {"_codecs.encode": _latin1, "collections.OrderedDict": collections.OrderedDict}
 _REGISTRATION = threading.Lock()  # torch's list of safe names is one per process
 
 
 def _numpy_for_torch() -> list[Any]:
     numbers = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
-    return [(value, f"{module}.{name}") for (module, name), value in _NUMPY.items()] + sorted(
-        numbers, key=str
-    )
+    return [(value, name) for name, value in _NUMPY.items()] + sorted(numbers, key=str)
 
 
 def _refused(path: str | Path, name: str) -> InputError:
