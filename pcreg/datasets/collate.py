@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -71,37 +72,32 @@ def concatenate_scales(features: torch.Tensor, rows: torch.Tensor) -> torch.Tens
     return features[rows].flatten(1) / rows.shape[1] ** 0.5
 
 
-@dataclass(frozen=True)
-class Collate:
-    """Samples into a TrainingBatch, or None with too few matches or points."""
+def collate(samples: list[Sample], geometry: PyramidConfig, scales: Sequence[float]) -> TrainingBatch | None:
+    """Samples as one batch, or None with too few matches or points."""
+    kept = [sample for sample in samples if len(sample.matches) >= MIN_MATCHES]
+    if not kept:
+        return None
+    matches = Jagged.of([sample.matches for sample in kept])
+    sizes = np.array([(len(sample.source), len(sample.target)) for sample in kept])
+    matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
+    sides = [(each.source, each.source_coarser, each.target, each.target_coarser) for each in kept]
+    source, source_coarser, target, target_coarser = zip(*sides, strict=True)
+    sources, source_rows = scaled_clouds(source, source_coarser, scales)
+    targets, target_rows = scaled_clouds(target, target_coarser, scales)
+    clouds = PointBatch.from_clouds([*sources, *targets])
+    sides = clouds.points.split([sum(map(len, side)) for side in (sources, targets)])
+    if len(sources) == 1 and not all(_suits_batch_norm(side, geometry) for side in sides):
+        return None
+    left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
+    names = [sample.name for sample in kept]
+    return TrainingBatch(names, clouds, matches, left_out, geometry, source_rows, target_rows)
 
-    geometry: PyramidConfig
-    scales: Sequence[float] = (1.0,)
 
-    def __call__(self, samples: list[Sample]) -> TrainingBatch | None:
-        kept = [sample for sample in samples if len(sample.matches) >= MIN_MATCHES]
-        if not kept:
-            return None
-        matches = Jagged.of([sample.matches for sample in kept])
-        sizes = np.array([(len(sample.source), len(sample.target)) for sample in kept])
-        matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
-        sides = [(each.source, each.source_coarser, each.target, each.target_coarser) for each in kept]
-        source, source_coarser, target, target_coarser = zip(*sides, strict=True)
-        sources, source_rows = scaled_clouds(source, source_coarser, self.scales)
-        targets, target_rows = scaled_clouds(target, target_coarser, self.scales)
-        clouds = PointBatch.from_clouds([*sources, *targets])
-        sides = clouds.points.split([sum(map(len, side)) for side in (sources, targets)])
-        if len(sources) == 1 and not all(map(self._suits_batch_norm, sides)):
-            return None
-        left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
-        names = [sample.name for sample in kept]
-        return TrainingBatch(names, clouds, matches, left_out, self.geometry, source_rows, target_rows)
-
-    def _suits_batch_norm(self, points: torch.Tensor) -> bool:
-        """True with two points at the coarsest level, which batch norms need in training."""
-        coarsest = self.geometry.voxel * 2 ** (self.geometry.n_levels - 1)
-        cells = torch.floor((points + self.geometry.voxel / 2) / coarsest)
-        return bool((cells != cells[0]).any())
+def _suits_batch_norm(points: torch.Tensor, geometry: PyramidConfig) -> bool:
+    """True with two points at the coarsest level, which batch norms need in training."""
+    coarsest = geometry.voxel * 2 ** (geometry.n_levels - 1)
+    cells = torch.floor((points + geometry.voxel / 2) / coarsest)
+    return bool((cells != cells[0]).any())
 
 
 class TrainingPairs(Dataset):
@@ -180,7 +176,7 @@ class Batches:
             self.samples,
             workers=self.workers,
             batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
-            collate_fn=Collate(self.geometry, self.samples.preparation.scales),
+            collate_fn=partial(collate, geometry=self.geometry, scales=self.samples.preparation.scales),
         )
 
 

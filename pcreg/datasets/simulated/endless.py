@@ -13,7 +13,7 @@ import torch
 from pydantic import PositiveInt
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pcreg.datasets.collate import Collate, TrainingBatch, can_share, load
+from pcreg.datasets.collate import TrainingBatch, can_share, collate, load
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
@@ -47,7 +47,6 @@ class Endless:
     ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
-        self.collate = Collate(self.geometry, self.preparation.scales)
         self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs
@@ -87,7 +86,7 @@ class Endless:
         drawn = (scenes[n] for n in rng.integers(0, len(scenes), self.batch_size).tolist())
         pairs = [pair for scene in drawn if (pair := self._pair(scene, rng))]
         prepare = self._preparation(number / self.per_epoch)
-        return self.collate(prepare(pairs, rng)) if pairs else None
+        return collate(prepare(pairs, rng), self.geometry, prepare.scales) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
         """Preparation after so many epochs: an untrained network learns from small rotations alone."""
