@@ -5,7 +5,7 @@ test 8-10 555. Any sequence laid out in the same way can be read.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -76,7 +76,7 @@ class Kitti:
         # Published figures of the benchmark are of other pairs, or stand on another ground truth.
         self.name += f", distance={distance:g}" if distance != DISTANCE else ""
         self.name += ", truth=odometry" if truth == "odometry" else ""
-        self.drives = {f"{number:02d}": _drive(root, number) for number in numbers}
+        self.drives = {f"{number:02d}": _Drive(root, number) for number in numbers}
         self._starts: list[Pair] = []  # with the motions of odometry
         self.left_out: list[str] = []
         for sequence, drive in self.drives.items():
@@ -193,13 +193,27 @@ def distance_pairs(positions: np.ndarray, distance: float = DISTANCE) -> list[tu
     return pairs
 
 
-@dataclass(frozen=True)
 class _Drive:
     """One sequence: the folder of its scans, and the poses."""
 
-    velodyne: Path
-    T_world_camera: np.ndarray  # (F, 4, 4) float64; the world is the first camera's frame
-    T_camera_lidar: np.ndarray  # (4, 4) float64, Tr of calib.txt
+    def __init__(self, root: Path, number: int):
+        tree = root / "dataset" if (root / "dataset").is_dir() else root
+        poses, sequence = tree / "poses" / f"{number:02d}.txt", tree / "sequences" / f"{number:02d}"
+        calibration, self.velodyne = sequence / "calib.txt", sequence / "velodyne"
+        for path in (poses, calibration, self.velodyne):
+            if not path.exists():
+                raise InputError(
+                    f"{path}: not found; unpack KITTI odometry (velodyne, calibration, poses) under {root}, "
+                    "or name other sequences: data.sequences=[...]"
+                )
+        self.T_world_camera = read_poses(poses)  # (F, 4, 4); the world is the first camera's frame
+        self.T_camera_lidar = read_calibration(calibration)
+        frames = {f"{frame:06d}.bin" for frame in range(len(self.T_world_camera))}
+        if without := sorted({path.name for path in self.velodyne.glob("*.bin")} - frames):
+            raise InputError(
+                f"{self.velodyne / without[0]}: a scan without a pose ({len(frames)} poses), "
+                "and the pair list counts on every frame; unpack scans and poses again"
+            )
 
     def broken_scans(self) -> dict[int, str]:
         """The frames with a missing or truncated scan, with the file and the fault."""
@@ -222,25 +236,6 @@ class _Drive:
         """T_target_source (4, 4) between two LiDAR scans: V^-1 P_target^-1 P_source V."""
         T_world_source, T_world_target = self.T_world_camera[[source, target]] @ self.T_camera_lidar
         return np.linalg.inv(T_world_target) @ T_world_source
-
-
-def _drive(root: Path, number: int) -> _Drive:
-    tree = root / "dataset" if (root / "dataset").is_dir() else root
-    sequence, poses = tree / "sequences" / f"{number:02d}", tree / "poses" / f"{number:02d}.txt"
-    for path in (poses, sequence / "calib.txt", sequence / "velodyne"):
-        if not path.exists():
-            raise InputError(
-                f"{path}: not found; unpack KITTI odometry (velodyne, calibration, poses) under {root}, "
-                "or name other sequences: data.sequences=[...]"
-            )
-    drive = _Drive(sequence / "velodyne", read_poses(poses), read_calibration(sequence / "calib.txt"))
-    frames = {f"{frame:06d}.bin" for frame in range(len(drive.T_world_camera))}
-    if without := sorted({path.name for path in drive.velodyne.glob("*.bin")} - frames):
-        raise InputError(
-            f"{drive.velodyne / without[0]}: a scan without a pose ({len(frames)} poses), "
-            "and the pair list counts on every frame; unpack scans and poses again"
-        )
-    return drive
 
 
 def read_calibration(path: Path) -> np.ndarray:
