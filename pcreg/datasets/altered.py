@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 from scipy.signal import find_peaks
 
-from pcreg.geometry.se3 import inverse, se3
+from pcreg.geometry.se3 import inverse, translation
 from pcreg.io.pairs import Pair, PairDataset, evenly
 from pcreg.runtime.errors import InputError
 
@@ -90,7 +90,7 @@ class Moved:
         return self.metres * direction / np.linalg.norm(direction)
 
     def _moved(self, pair: Pair) -> Pair:
-        source, target = (se3(np.eye(3), self._offset(name)) for name in (pair.source, pair.target))
+        source, target = (translation(self._offset(name)) for name in (pair.source, pair.target))
         T = target @ pair.T_target_source @ inverse(source)
         before = pair.moves or (np.eye(4), np.eye(4))
         return replace(pair, T_target_source=T, moves=(source @ before[0], target @ before[1]))
@@ -135,10 +135,7 @@ def beam_numbers(points: np.ndarray) -> np.ndarray | None:
     x, y, z = points[seen].T
     azimuth = np.degrees(np.arctan2(y, x)) % 360
     elevation = np.degrees(np.arctan2(z, np.hypot(x, y)))
-    found = _by_order(azimuth, elevation)
-    if found is None:
-        found = _by_elevation(elevation)
-    if found is None:
+    if (found := _by_order(azimuth, elevation)) is None and (found := _by_elevation(elevation)) is None:
         return None
     numbers = np.full(len(points), -1)
     numbers[seen] = found
@@ -147,10 +144,10 @@ def beam_numbers(points: np.ndarray) -> np.ndarray | None:
 
 def _by_order(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray | None:
     """Turn (N,) of the sensor in which each point was seen, if the file is written beam after beam."""
-    steps = np.diff(azimuth), np.diff(elevation)
-    if len(azimuth) < 2 or any(
-        np.median(np.abs(step)) >= most for step, most in zip(steps, MAX_STEP_DEGREES, strict=True)
-    ):
+    if len(azimuth) < 2:
+        return None
+    steps = np.diff([azimuth, elevation])
+    if (np.median(np.abs(steps), 1) >= MAX_STEP_DEGREES).any():
         return None
     begins = np.sign(np.median(steps[0])) * steps[0] < -180  # the median says which way the sensor spins
     return np.concatenate([[0], np.cumsum(begins)]) if begins.any() else None

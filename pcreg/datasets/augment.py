@@ -1,12 +1,10 @@
 """Random changes to training pairs and their truth."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat
 from torch import Tensor
 
@@ -18,7 +16,7 @@ from pcreg.runtime.errors import InputError
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
 BANDS = int(182 / BEAM_SPACING)
 
-Floats: TypeAlias = NDArray[np.float64]
+Motions: TypeAlias = list[np.ndarray]  # (4, 4) float64, T_target_source of each pair
 Share: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -26,8 +24,8 @@ Share: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 class Augmentation:
     """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
-    Clouds are the sources of all pairs and then the targets. The motions T_target_source of the pairs follow
-    every change. The command line checks types and bounds.
+    Clouds are the sources of all pairs and then the targets; the motions of the pairs follow every change.
+    The command line checks types and bounds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
@@ -46,9 +44,7 @@ class Augmentation:
                 f"augment.scale={list(self.scale)}: give a range [low, high] with 0 < low <= high"
             )
 
-    def reduce(
-        self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator
-    ) -> tuple[Jagged, list[Floats]]:
+    def reduce(self, clouds: Jagged, motions: Motions, rng: np.random.Generator) -> tuple[Jagged, Motions]:
         """Crop, drop, scale and move viewpoints, each cloud in its own frame: points (N, 3), T (4, 4)."""
         if self.crop or self.drop or self.beams:
             clouds = clouds.take(self.kept(clouds, rng).nonzero()[:, 0])
@@ -62,9 +58,7 @@ class Augmentation:
             moved.append(T)
         return Jagged(points - clouds.of_points(places), clouds.sizes), moved
 
-    def move(
-        self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator
-    ) -> tuple[Jagged, list[Floats]]:
+    def move(self, clouds: Jagged, motions: Motions, rng: np.random.Generator) -> tuple[Jagged, Motions]:
         """Rotate and add jitter: clouds of points (N, 3), T (4, 4) -> the two."""
         moved, count = list(motions), len(motions)
         if self.rotate:
@@ -75,17 +69,12 @@ class Augmentation:
             moved = [turns[count + n] @ T @ inverse(turns[n]) for n, T in enumerate(motions)]
         points = clouds.points
         if self.jitter:
-            noise = torch.randn(
-                points.shape, generator=_noise(points, rng), device=points.device, dtype=points.dtype
-            )
+            noise = torch.empty_like(points).normal_(generator=_noise(points, rng))
             points = points + self.jitter * noise
         return Jagged(points, clouds.sizes), moved
 
-    def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
-        """New origins (B, 3) of clouds of `points` (N, 3), mostly zeros.
-
-        They are in free space, so that few normals flip.
-        """
+    def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> np.ndarray:
+        """New origins (B, 3) of clouds of `points` (N, 3), in free space, so that few normals flip."""
         places, sizes = np.zeros((len(clouds.sizes), 3)), np.array(clouds.sizes)
         first = np.cumsum(sizes) - sizes
         if self.viewpoint:

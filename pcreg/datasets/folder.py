@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry, far_middle
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import inverse, se3
+from pcreg.geometry.se3 import inverse, translation
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, natural, read_cloud
 from pcreg.io.motion import read_poses, rigid
@@ -59,11 +59,8 @@ class Folder:
         cache: str | Path | None = None,
         columns: int | None = None,
     ):
-        self.root = Path(root)
-        self.voxel = voxel
-        self.columns = columns
-        self.minimum_overlap = minimum_overlap
-        self.neighbours = neighbours
+        self.root, self.voxel, self.columns = Path(root), voxel, columns
+        self.minimum_overlap, self.neighbours, self.proposals = minimum_overlap, neighbours, proposals
         self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
         if minimum_distance > self.distances[1]:
             raise InputError(f"data.maximum_distance={maximum_distance:g}: give {minimum_distance:g} or more")
@@ -79,7 +76,6 @@ class Folder:
                 f"they end in {' '.join(suffixes)}"
             )
         self.scans = split_rows(len(self.names), split, held_out)
-        self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
         if self.poses is None and not (self.root / "pairs.txt").is_file():
@@ -213,7 +209,7 @@ class Folder:
             overlap = measured_overlap(points(source), points(target), T, OVERLAP_DISTANCE * self.voxel)
             # About an origin 1000 km away a rotation that is wrong by 0.1 degrees is wrong by 2 km.
             middles = [far_middle(points(name)) for name in (source, target)]
-            moves = tuple(se3(np.eye(3), middle) for middle in middles) if np.any(middles) else None
+            moves = tuple(map(translation, middles)) if np.any(middles) else None
             pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap, moves=moves))
         return pairs
 

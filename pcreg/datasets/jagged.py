@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.kernels.cells import counts_of_sorted
@@ -53,14 +52,13 @@ class Jagged:
         return list((rows - self.first[self.cloud[rows]]).split(self._sizes_of(rows)))
 
     def _sizes_of(self, rows: Tensor) -> list[int]:
-        sizes: list[int] = counts_of_sorted(self.cloud[rows], len(self.sizes)).tolist()
-        return sizes
+        return counts_of_sorted(self.cloud[rows], len(self.sizes)).tolist()
 
-    def of_points(self, values: NDArray[np.generic]) -> Tensor:
+    def of_points(self, values: np.ndarray) -> Tensor:
         """Values (B, ...) of the clouds for each point: (N, ...), in the dtype of the points."""
         return to_device(torch.from_numpy(values).to(self.points.dtype), self.points.device)[self.cloud]
 
-    def moved(self, motions: Sequence[NDArray[np.float64]]) -> "Jagged":
+    def moved(self, motions: Sequence[np.ndarray]) -> "Jagged":
         """Each cloud moved by its motion (4, 4)."""
         T = self.of_points(np.stack(motions))
         return Jagged((T[:, :3, :3] * self.points[:, None]).sum(2) + T[:, :3, 3], self.sizes)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pcreg.datasets.jagged import Jagged
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
-from pcreg.geometry.se3 import inverse, se3, transform
+from pcreg.geometry.se3 import inverse, transform, translation
 from pcreg.io.pairs import Pair
 from pcreg.kernels.grid import sample_cloud
 from pcreg.runtime.device import choose_device
@@ -81,9 +81,8 @@ class ScenePairs:
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
         """A pair, its overlap uniform over the range of all, even where most pairs have little."""
         missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
-        return tuple(
-            self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + OVERLAP_TOLERANCE))].tolist()
-        )
+        alike = np.flatnonzero(missed <= missed.min() + OVERLAP_TOLERANCE)
+        return tuple(self.pairs[rng.choice(alike)].tolist())
 
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:
@@ -180,7 +179,7 @@ class Recorded:
                 place = behind(cloud)
             names.append(f"scene-{index}/{n}" + ("-behind" if is_behind else ""))
             self._clouds[names[-1]] = cloud.cpu().numpy() - place
-            moves.append(se3(np.eye(3), -place))
+            moves.append(translation(-place))
         T = moves[1] @ recording.motion(source, target) @ inverse(moves[0])
         moves = tuple(moves) if self.behind else None
         return Pair(*names, T, scene=f"scene-{index}", overlap=overlap, moves=moves)
