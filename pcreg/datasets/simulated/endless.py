@@ -66,14 +66,12 @@ class Endless:
         """The batches of an epoch from number `first` on."""
         if self._next != epoch * self.per_epoch + first:
             self._next = epoch * self.per_epoch + first
-            # A process that uses the GPU cannot be a copy of one that does.
-            context = "spawn" if self.workers else None
             self._stream = load(
                 _Stream(self, self._next),
                 workers=min(self.workers, TURNS),
                 batch_size=None,
                 prefetch_factor=BATCHES_AHEAD if self.workers else None,
-                multiprocessing_context=context,
+                multiprocessing_context="spawn" if self.workers else None,  # a fork cannot use the GPU
             )
         for _ in range(first, self.per_epoch):
             self._next += 1

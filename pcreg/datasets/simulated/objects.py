@@ -67,9 +67,8 @@ def _around(rng: np.random.Generator, count: int, distance: float, on_table: boo
         azimuth = azimuth + rng.normal(0, 15, count)
         elevation = rng.uniform(lowest, 70, count)
     azimuth, elevation = np.radians(azimuth), np.radians(elevation)
-    toward = np.stack(
-        [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)], 1
-    )
+    level = np.cos(elevation)
+    toward = np.stack([level * np.cos(azimuth), level * np.sin(azimuth), np.sin(elevation)], 1)
     eyes = distance * toward + rng.normal(0, 0.05, (count, 3))
     return camera_poses(eyes, azimuth + np.pi, -elevation, np.radians(rng.normal(0, 8, count)))
 
@@ -118,9 +117,8 @@ def figure(rng: np.random.Generator) -> Solids:
         step = heading / np.linalg.norm(heading, axis=1, keepdims=True) * rng.uniform(0.25, 1.0) / BALLS
         start = rows[rng.integers(len(rows)), :3] if len(rows) else np.zeros(3)
         radius = np.interp(np.linspace(0, 3, BALLS), range(4), rng.uniform(0.03, 0.2, 4))
-        rows = np.concatenate(
-            [rows, np.c_[start + np.cumsum(step, 0), radius[:, None] * rng.uniform(0.6, 1.3, 3)]]
-        )
+        limb = np.c_[start + np.cumsum(step, 0), radius[:, None] * rng.uniform(0.6, 1.3, 3)]
+        rows = np.concatenate([rows, limb])
     if rng.random() < 0.5:
         rows = np.concatenate([rows, rows * [-1, 1, 1, 1, 1, 1]])
     return balls(rows)

@@ -1,7 +1,4 @@
-"""Recordings by a terrestrial laser scanner that stands still: rooms, and sites outdoors.
-
-It scans all around in even angles, so that the density falls with the range.
-"""
+"""Recordings by a terrestrial laser scanner, which scans all around in even angles: rooms and sites."""
 
 import numpy as np
 import torch

@@ -1,7 +1,4 @@
-"""Small things that stand on tables, shelves and floors: 256 random variants of each kind.
-
-A catalogue of one short function per kind.
-"""
+"""Small things that stand on tables, shelves and floors: 256 random variants of each kind."""
 
 from collections.abc import Callable
 from functools import cache
@@ -116,8 +113,7 @@ def mug(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.035, 0.06), rng.uniform(0.07, 0.13)
     angles = np.linspace(-np.pi / 2, np.pi / 2, 6)
     loop = np.c_[r + 0.03 * np.cos(angles), np.zeros(6), h / 2 + h / 3 * np.sin(angles)]
-    handle = tube(0.006, loop)
-    return Solids.join(ring(r, 0, h), poles(r, 0, 0, 0, 0.01), handle)
+    return Solids.join(ring(r, 0, h), poles(r, 0, 0, 0, 0.01), tube(0.006, loop))
 
 
 def bowl(rng: np.random.Generator) -> Solids:
@@ -221,8 +217,7 @@ def bag(rng: np.random.Generator) -> Solids:
     block = boxes(-a * 0.8, -b * 0.7, 0, a * 0.8, b * 0.7, c * 1.4)
     angles = np.linspace(0, np.pi, 6)
     loop = np.c_[a * 0.5 * np.cos(angles), np.full(6, b * 0.3), c * 1.5 + c * 0.5 * np.sin(angles)]
-    handles = tube(0.01, loop)
-    return Solids.join(body, block, handles).uneven(rng.uniform(0.005, 0.02))
+    return Solids.join(body, block, tube(0.01, loop)).uneven(rng.uniform(0.005, 0.02))
 
 
 def cloth(rng: np.random.Generator) -> Solids:
@@ -241,9 +236,8 @@ def shoes(rng: np.random.Generator) -> Solids:
         balls([(0, -0.08, 0.035, 0.048, 0.1, 0.05), (0, 0.08, 0.05, 0.042, 0.06, 0.07)]),
         boxes(-0.04, -0.12, 0, 0.04, 0.13, 0.03),
     )
-    return Solids.join(
-        *[shoe.placed(pose(x, rng.normal(0, 0.04), 0, rng.normal(0, 15))) for x in (-0.07, 0.07)]
-    ).uneven(0.004)
+    places = [pose(x, rng.normal(0, 0.04), 0, rng.normal(0, 15)) for x in (-0.07, 0.07)]
+    return shoe.copies(np.stack(places)).uneven(0.004)
 
 
 def rack(rng: np.random.Generator) -> Solids:

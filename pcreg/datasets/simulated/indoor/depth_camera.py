@@ -218,7 +218,6 @@ class Fusion:
 
 def _first_of_each(batch: Tensor, cell: Tensor) -> Tensor:
     """Rows of the first in each cell (M, 3) of each fragment (M,), by cells; 0 <= cell < 1024."""
-    key, order = torch.sort(
-        ((batch * 1024 + cell[:, 2]) * 1024 + cell[:, 1]) * 1024 + cell[:, 0], stable=True
-    )
+    key = ((batch * 1024 + cell[:, 2]) * 1024 + cell[:, 1]) * 1024 + cell[:, 0]
+    key, order = key.sort(stable=True)
     return order[starts_of_runs(key)]

@@ -1,7 +1,4 @@
-"""Fixtures of buildings, and things on walls, on ceilings and in corners.
-
-A catalogue of one short function per thing.
-"""
+"""Fixtures of buildings, and things on walls, on ceilings and in corners."""
 
 from itertools import pairwise
 

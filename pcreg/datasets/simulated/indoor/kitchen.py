@@ -115,8 +115,7 @@ def washbasin(rng: np.random.Generator) -> Piece:
         parts.append(boxes(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14))
         parts.append(fronts(rng, -half * 0.9, half * 0.9, -d * 0.9, 0.17, h - 0.16, 2, 1))
     parts.append(boxes(-half * 0.8, -0.03, h + 0.25, half * 0.8, 0, h + rng.uniform(0.7, 1.1)))
-    for x in (-half + 0.08, half - 0.08):
-        parts.append(clutter(rng, 0.15).placed(pose(x, -0.06, h)))
+    parts += [clutter(rng, 0.15).placed(pose(x, -0.06, h)) for x in (-half + 0.08, half - 0.08)]
     return Piece(Solids.join(*parts))
 
 

@@ -62,8 +62,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
     roll = np.radians(rng.normal(0, 3) + rng.uniform(1, 6) * sway[:, 5])
     poses = camera_poses(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
     within = np.linspace(0, SPAN * SAMPLES, frames).round().astype(int)
-    at = np.arange(fragments)[:, None] * SAMPLES + within
-    return poses[at]
+    return poses[np.arange(fragments)[:, None] * SAMPLES + within]
 
 
 def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.ndarray, np.ndarray]:

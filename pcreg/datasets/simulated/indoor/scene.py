@@ -96,9 +96,8 @@ class _Room:
                 sill, count = rng.uniform(0.4, 1.1), rng.integers(1, 3) if length > 3 else 1
                 wide = rng.uniform(0.5, min(1.6, (length - 0.8) / count - 0.3))
                 gap = (length - count * wide) / (count + 1)
-                holes = [
-                    (x, x + wide, sill, rng.uniform(1.9, 2.25)) for x in gap + np.arange(count) * (wide + gap)
-                ]
+                left = gap + np.arange(count) * (wide + gap)
+                holes = [(x, x + wide, sill, rng.uniform(1.9, 2.25)) for x in left]
             openings.append(holes)
         return openings
 

@@ -51,9 +51,8 @@ def office_chair(rng: np.random.Generator) -> Piece:
         boxes(-w * 0.85, -w * 0.85, seat - 0.04, w * 0.85, w * 0.85, seat + 0.03),
     )
     tall = rng.uniform(0.2, 0.36)
-    back = Solids.join(
-        balls(0, 0, tall, w, 0.06, tall), boxes(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)
-    )
+    board = boxes(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)
+    back = Solids.join(balls(0, 0, tall, w, 0.06, tall), board)
     posts = [(0.03, 0, 0, 0.1, 0, 0, seat), (0.02, 0, 0.2, seat - 0.05, 0, w + 0.04, seat + 0.2)]
     back = back.placed(pose(0, w, seat + 0.05, 0, 0, rng.uniform(-18, -4))).uneven(0.006)
     parts = [rods([*spokes, *posts]), castors, cushion.uneven(0.006), back]
@@ -100,9 +99,8 @@ def sofa(rng: np.random.Generator) -> Piece:
         soft.append(_pad(rng.uniform(0.18, 0.26), rng.uniform(0.14, 0.24), 0.07).placed(place))
     parts.append(Solids.join(*soft).uneven(rng.uniform(0.006, 0.015)))
     if rng.random() < 0.4:
-        throw = cloth(rng)
-        place = pose(rng.uniform(-half, half), -d * 0.6, seat) @ np.diag([1.8, 1.8, 1.0, 1])
-        parts.append(throw.placed(place))
+        throw, x = cloth(rng), rng.uniform(-half, half)
+        parts.append(throw.placed(pose(x, -d * 0.6, seat) @ np.diag([1.8, 1.8, 1.0, 1])))
     return Piece(Solids.join(*parts), [(-half, -d, half, -thick - 0.1, seat + 0.02)])
 
 

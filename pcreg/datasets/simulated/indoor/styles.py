@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -64,10 +65,9 @@ def chair_rows(rng: np.random.Generator) -> Piece:
     columns, rows = rng.integers(2, 6), rng.integers(1, 5)
     places = [
         pose((c - columns / 2) * step[0], (r - rows / 2) * step[1], 0, rng.normal(0, 4))
-        for c in range(columns)
-        for r in range(rows)
+        for c, r in product(range(columns), range(rows))
     ]
-    return Piece(Solids.join(*(chair.placed(T) for T in places)))
+    return Piece(chair.copies(np.stack(places)))
 
 
 def desk_rows(rng: np.random.Generator) -> Piece:

@@ -7,7 +7,7 @@ dozen boxes.
 import numpy as np
 
 from pcreg.datasets.simulated.solids import Material, Solids, boxes, cones, poles, rods
-from pcreg.geometry.se3 import se3
+from pcreg.geometry.se3 import translation
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 
@@ -100,8 +100,8 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Solids:
     above = rng.uniform(3.0, 5.0)
     x = spread(width, rng.uniform(2.5, 5))
     columns = pillars(rng, rng.uniform(0.2, 0.45), x, 0.4, -1, above)
-    upper = block(rng, width, deep + 8, height).placed(se3(np.eye(3), np.array([0, 0, above + DEEP])))
-    back = block(rng, width, 6, above).placed(se3(np.eye(3), np.array([0, deep, 0])))
+    upper = block(rng, width, deep + 8, height).placed(translation([0, 0, above + DEEP]))
+    back = block(rng, width, 6, above).placed(translation([0, deep, 0]))
     return Solids.join(upper, back, columns)
 
 
@@ -124,9 +124,8 @@ def garden_wall(rng: np.random.Generator, length: float) -> Solids:
 
 def tank(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([1, 3], [4, 9])
-    return Solids.join(
-        poles(radius, 0, 0, -1, height), cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
-    )
+    roof = cones(radius, 0, 0, height, 0, 0, height + 0.4 * radius)
+    return Solids.join(poles(radius, 0, 0, -1, height), roof)
 
 
 def spread(width: float, gap: float) -> np.ndarray:

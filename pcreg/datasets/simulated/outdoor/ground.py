@@ -31,9 +31,6 @@ class Road:
 
     def at(self, station: np.ndarray, offset: np.ndarray = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and direction (radians) `station` metres along the road, `offset` metres to its left."""
-        station, offset = np.broadcast_arrays(
-            np.asarray(station, dtype=float), np.asarray(offset, dtype=float)
-        )
         heading = self.heading + self.curvature * station
         half = self.curvature * station / 2
         chord = station * np.sinc(half / np.pi)

@@ -34,19 +34,15 @@ def network(rng: np.random.Generator, half_width: float, crossings: int, bend: f
         x, y, heading = main.at(station)
         angle, curvature = rng.uniform(np.pi / 3, 2 * np.pi / 3), rng.uniform(-bend, bend)
         width = half_width * rng.uniform(0.7, 1.1)
-        roads.append(Road(float(x), float(y), float(heading) + angle, curvature, width))
+        roads.append(Road(x, y, heading + angle, curvature, width))
     return tuple(roads)
 
 
 def uneven_ground(
-    rng: np.random.Generator,
-    roads: tuple[Road, ...],
-    kerb: float = 0.0,
-    slope: float = 0.0,
-    rough: float = 0.0,
-    bank: tuple[float, float, float] = Ground.bank,
-    hills: float = 0.2,
+    rng: np.random.Generator, roads: tuple[Road, ...], slope: float, rough=0.0, hills=0.2, **sides
 ) -> Ground:
+    """Ground of random waves; `sides` of the roads: `kerb` and `bank`."""
+
     def waves(n: int, height: float, length: tuple[float, float]) -> np.ndarray:
         wave, angle = rng.uniform(*length, n), rng.uniform(0, 2 * np.pi, n)
         k = 2 * np.pi / wave
@@ -57,10 +53,9 @@ def uneven_ground(
         roads=roads,
         slope=tuple(rng.normal(0, slope / 2, 2).clip(-slope, slope)),
         waves=np.concatenate([waves(2, hills, (60, 150)), waves(1, 0.04, (8, 25))]),
-        kerb=kerb,
         camber=rng.choice([0.0, 0.02]),
-        bank=bank,
         rough=waves(3, rough, (0.7, 4)) if rough else np.empty((0, 4)),
+        **sides,
     )
 
 

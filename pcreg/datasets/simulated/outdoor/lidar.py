@@ -31,8 +31,7 @@ def sweeps(
 ) -> list[Tensor]:
     """Points (N, 3) float32 of each sweep, on the device of `generator`.
 
-    `body` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that
-    occludes things behind it.
+    `body` (2, 3): corners of a box in the sensor's frame, a roof or a person, that hides things behind it.
     """
     device = generator.device
     ray, moment = lidar.rays(len(drive.seconds), generator)

@@ -152,9 +152,8 @@ def submaps(rng: np.random.Generator, recording: Recording) -> Recording:
         end = start + int(rng.integers(*SWEEPS, endpoint=True))
         run = range(start, min(end, len(recording.clouds)))
         middle = run[len(run) // 2]
-        points = torch.cat(
-            [transform(recording.motion(n, middle), recording.clouds[n].double()) for n in run]
-        )
+        parts = [transform(recording.motion(n, middle), recording.clouds[n].double()) for n in run]
+        points = torch.cat(parts)
         clouds.append(points[sample_cloud(points, spacing)].float())
         poses.append(recording.T_world_cloud[middle])
         start = end

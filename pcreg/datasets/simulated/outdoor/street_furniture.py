@@ -23,11 +23,10 @@ def lamp(rng: np.random.Generator) -> Solids:
 
 def sign(rng: np.random.Generator) -> Solids:
     height, half = rng.uniform([2.0, 0.2], [3.2, 0.45])
-    board = (
-        boxes(-half, -0.06, height - 2 * half, half, -0.03, height)
-        if rng.random() < 0.5
-        else rods(half, 0, -0.07, height - half, 0, -0.04, height - half)
-    )
+    if rng.random() < 0.5:
+        board = boxes(-half, -0.06, height - 2 * half, half, -0.03, height)
+    else:
+        board = rods(half, 0, -0.07, height - half, 0, -0.04, height - half)
     return Solids.join(poles(0.035, 0, 0, -0.5, height), board)
 
 
@@ -98,9 +97,8 @@ def cabinet(rng: np.random.Generator) -> Solids:
 
 def advertising_column(rng: np.random.Generator) -> Solids:
     radius, height = rng.uniform([0.5, 2.5], [0.8, 3.6])
-    return Solids.join(
-        poles(radius, 0, 0, -0.3, height), cones(radius + 0.1, 0, 0, height, 0, 0, height + 0.5)
-    )
+    roof = cones(radius + 0.1, 0, 0, height, 0, 0, height + 0.5)
+    return Solids.join(poles(radius, 0, 0, -0.3, height), roof)
 
 
 def container(rng: np.random.Generator) -> Solids:
@@ -138,11 +136,9 @@ def rack(rng: np.random.Generator) -> Solids:
 def fence(rng: np.random.Generator, length: float) -> Solids:
     """Posts with rails, pickets or boards."""
     height = rng.uniform(0.8, 2.2)
-    posts = spread(length, 2.2)
-    parts = [poles(0.04, posts, 0, -0.5, height)]
-    kind = rng.integers(3)
-    rails = np.linspace(0.3, height - 0.1, rng.integers(2, 5))
-    parts.append(boxes(-length / 2, -0.02, rails, length / 2, 0.02, rails + 0.08))
+    kind, rails = rng.integers(3), np.linspace(0.3, height - 0.1, rng.integers(2, 5))
+    posts = poles(0.04, spread(length, 2.2), 0, -0.5, height)
+    parts = [posts, boxes(-length / 2, -0.02, rails, length / 2, 0.02, rails + 0.08)]
     if kind == 1:
         x = np.arange(-length / 2, length / 2, rng.uniform(0.15, 0.3))
         parts.append(boxes(x - 0.03, -0.03, -0.2, x + 0.03, 0, height))

@@ -1,5 +1,6 @@
 """Scenes along roads: old town, city, square, suburb, highway, country."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -61,7 +62,8 @@ def square(rng: np.random.Generator) -> Site:
     cuts = np.sort(rng.uniform(0, 2 * np.pi, rng.integers(2, 6)))  # ends of rows of houses
     for start, end in pairwise(radius * np.array([*cuts, cuts[0] + 2 * np.pi])):
         if rng.random() < 0.9:
-            row, span = _shifted(ring, (start + end) / 2), (end - start) / 2
+            x, y, heading = ring.at((start + end) / 2)
+            row, span = replace(ring, x=x, y=y, heading=heading), (end - start) / 2
             site.frontage(around, row, -0.1, (8, 30), span=span, margin=rng.uniform(2, 6))
     for road in roads:
         site.drive(traffic.car, road, rng.integers(1, 5), road.half_width * 0.5, 7)
@@ -153,9 +155,3 @@ def country(rng: np.random.Generator) -> Site:
         layout.vehicles(site, road, rng.integers(0, 3), road.half_width * 0.5, 15)
     site.scatter(vegetation.tree, 4, *site.area(rng.integers(5, 60), 85, 8), stretch=0.3)
     return site
-
-
-def _shifted(road: Road, station: float) -> Road:
-    """The same road, its station 0 further along."""
-    x, y, heading = road.at(station)
-    return Road(float(x), float(y), float(heading), road.curvature, road.half_width)

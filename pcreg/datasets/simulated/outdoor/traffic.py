@@ -1,12 +1,9 @@
-"""Vehicles and people. Each stands on the origin, heading along x, z up, metres.
-
-Copies are stretched by a few per cent, so that a handful of models makes a street of different cars.
-"""
+"""Vehicles and people. Each stands on the origin, heading along x, z up, metres."""
 
 import numpy as np
 
 from pcreg.datasets.simulated.solids import Material, Solids, balls, boxes, rods
-from pcreg.geometry.se3 import se3
+from pcreg.geometry.se3 import translation
 
 
 def car(rng: np.random.Generator) -> Solids:
@@ -25,7 +22,11 @@ def car(rng: np.random.Generator) -> Solids:
         rods(0.14, half - 0.1, -wide + 0.05, 0.5, half - 0.1, wide - 0.05, 0.5),
         boxes(front - 0.35, -wide - 0.14, waist - 0.02, front - 0.2, wide + 0.14, waist + 0.1),
     )
-    panes = _greenhouse(rear, front, waist, roof - 0.02, wide - 0.1)
+    # Two leaning boxes make the trapezium of the windows.
+    middle, glass = (rear + front) / 2, (waist, roof - 0.02, wide - 0.1)
+    panes = Solids.join(
+        _leaning(middle - 0.5, front, *glass, -0.7), _leaning(rear, middle + 0.2, *glass, 0.4)
+    )
     wheels = _wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09)
     return Solids.join(body.of(paint), panes.of(Material.GLASS), wheels)
 
@@ -39,9 +40,8 @@ def van(rng: np.random.Generator) -> Solids:
         _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
     )
     pane = _leaning(half - 1.2, half - 0.45, 1.0, roof - 0.1, wide - 0.1, -0.5)
-    return Solids.join(
-        body, pane.of(Material.GLASS), _wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1)
-    )
+    wheels = _wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1)
+    return Solids.join(body, pane.of(Material.GLASS), wheels)
 
 
 def truck(rng: np.random.Generator) -> Solids:
@@ -88,7 +88,7 @@ def person(rng: np.random.Generator) -> Solids:
 
 
 def cyclist(rng: np.random.Generator) -> Solids:
-    rider = person(rng).placed(se3(np.eye(3), np.array([-0.15, 0, 0.15])))
+    rider = person(rng).placed(translation([-0.15, 0, 0.15]))
     return Solids.join(bicycle(rng), rider)
 
 
@@ -101,12 +101,3 @@ def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
 def _leaning(x0: float, x1: float, z0: float, z1: float, wide: float, shift: float) -> Solids:
     """A box whose top is moved by `shift` along x."""
     return boxes(x0, -wide, z0, x1, wide, z1).sheared(0, 2, shift / (z1 - z0), z0)
-
-
-def _greenhouse(rear: float, front: float, low: float, high: float, wide: float) -> Solids:
-    """Windows all round: two leaning boxes that make a trapezium together."""
-    middle = (rear + front) / 2
-    return Solids.join(
-        _leaning(middle - 0.5, front, low, high, wide, -0.7),
-        _leaning(rear, middle + 0.2, low, high, wide, 0.4),
-    )
