@@ -40,9 +40,7 @@ class Augmentation:
     def __post_init__(self):
         low, high = self.scale
         if not 0 < low <= high:
-            raise InputError(
-                f"augment.scale={list(self.scale)}: give a range [low, high] with 0 < low <= high"
-            )
+            raise InputError(f"augment.scale={list(self.scale)}: give [low, high] with 0 < low <= high")
 
     def reduce(self, clouds: Jagged, motions: Motions, rng: np.random.Generator) -> tuple[Jagged, Motions]:
         """Crop, drop, scale and move viewpoints, each cloud in its own frame: points (N, 3), T (4, 4)."""

@@ -18,7 +18,7 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError, OutputError, refusing
 from pcreg.runtime.extras import load_open3d
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records, code_fingerprint
@@ -69,8 +69,7 @@ class Kitti:
             raise InputError(f"distance={distance}: scans of a pair are some metres apart; try distance=10")
         root = Path(root)
         self.cache = Path(cache) if cache else root / "icp"
-        self.truth = truth
-        self.workers = workers
+        self.truth, self.workers = truth, workers
         numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
         self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
         # Published figures of the benchmark are of other pairs, or stand on another ground truth.
@@ -120,7 +119,7 @@ class Kitti:
         sequence, _, frame = name.partition("/")
         if sequence not in self.drives:
             raise InputError(
-                f"{name}: sequence not loaded; name a scan such as {next(iter(self.drives))}/000000"
+                f"{name}: sequence not loaded; name one such as {next(iter(self.drives))}/000000"
             )
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
 
@@ -240,13 +239,8 @@ class _Drive:
 
 def read_calibration(path: Path) -> np.ndarray:
     """Tr (4, 4) float64 of a calib.txt: LiDAR to left camera."""
-    for line in path.read_text("utf-8", "replace").splitlines():
-        key, _, numbers = line.partition(":")
-        if key.strip() == "Tr":
-            try:
-                return rigid(np.array(numbers.split(), dtype=np.float64).reshape(3, 4))
-            except ValueError:
-                break
-    raise InputError(
-        f"{path}: has no line `Tr:` of 12 numbers; take calib.txt from KITTI's odometry calibration"
-    )
+    without = f"{path}: has no line `Tr:` of 12 numbers; take calib.txt from KITTI's odometry calibration"
+    with refusing(without, KeyError, ValueError):
+        lines = (line.partition(":") for line in path.read_text("utf-8", "replace").splitlines())
+        numbers = {key.strip(): numbers for key, _, numbers in lines}["Tr"].split()
+        return rigid(np.array(numbers, dtype=np.float64).reshape(3, 4))

@@ -45,9 +45,7 @@ def load_pth(path: str | Path) -> np.ndarray:
             raise _refused(path, named[1]) from error
         raise _unreadable(path, error) from error
     if not isinstance(value, np.ndarray):
-        raise InputError(
-            f"{path}: holds a {type(value).__name__}; save the points alone, as one (N, 3) array"
-        )
+        raise InputError(f"{path}: holds a {type(value).__name__}; save the points alone, as an array (N, 3)")
     return value
 
 

@@ -65,9 +65,7 @@ class Preparation:
     def __post_init__(self):
         scales = check_scales(self.scales)
         if self.snap and len(scales) > 1:
-            raise InputError(
-                f"scales={list(scales)}: a network with model.snap=true sees one; give scales=[1]"
-            )
+            raise InputError(f"scales={list(scales)}: with model.snap=true there is one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
         """Prepare pairs; each step takes all clouds at once, the sources and then the targets."""
