@@ -1,8 +1,4 @@
-"""Training batches of scenes that are generated during the training, on a GPU if there is one.
-
-A pool holds the recordings of several scenes; every few batches a new one replaces the oldest.
-The content of a batch depends on the seed and its number alone, so that a training can be resumed.
-"""
+"""Training batches of scenes that are generated during the training, on a GPU if there is one."""
 
 import itertools
 from collections.abc import Iterator
@@ -26,10 +22,11 @@ TURNS = 2  # even batches draw from even scenes, odd ones from odd: two workers 
 
 @dataclass
 class Endless:
-    """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
+    """Batches of a training on simulated scenes, from a pool in which new scenes replace the oldest.
 
-    One or two worker processes make them during the training, on its device; without, the training does.
-    Several processes of one training (`ranks`) see different scenes.
+    The content of a batch depends on the seed and its number alone, so that a training can be resumed. One or
+    two worker processes make them during the training, on its device; without, the training does. Several
+    processes of one training (`ranks`) see different scenes.
     """
 
     record: Recorder

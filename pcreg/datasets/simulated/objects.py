@@ -16,7 +16,7 @@ from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.outdoor import traffic
 from pcreg.datasets.simulated.recorded import Recording
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, on_device, rods
-from pcreg.geometry.se3 import enlargement, random_rotation, se3
+from pcreg.geometry.se3 import enlargement, random_rotation, se3, translation
 
 SIZES = (0.05, 3.0)  # metres: range of the longest edge of what is scanned
 VIEWS = (10, 16)  # of a recording
@@ -103,10 +103,7 @@ def _thing(rng: np.random.Generator) -> Solids:
 
 def _of_one_metre(things: Solids) -> Solids:
     low, high = extent(things)
-    scale = 1 / float((high - low).max())
-    T = enlargement(scale)
-    T[:3, 3] = -scale * (low + high) / 2
-    return things.placed(T)
+    return things.placed(enlargement(1 / (high - low).max()) @ translation(-(low + high) / 2))
 
 
 def figure(rng: np.random.Generator) -> Solids:

@@ -118,10 +118,9 @@ def behind(points: Tensor) -> np.ndarray:
 class Recorded:
     """Record up to `per_scene` pairs of each of `count` scenes; scene n depends on (seed, n) alone.
 
-    `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
-    cells four times as large. `apart` has as many pairs of a scene without overlap. With behind=1 the origin
-    of each source lies behind it instead of at the sensor, with behind=2 that of each target, too. The
-    command line checks types and bounds.
+    `voxel` in metres is the spacing at which the descriptors see the clouds. With behind=1 the origin of each
+    source lies behind it instead of at the sensor, with behind=2 that of each target, too. The command line
+    checks types and bounds.
     """
 
     record: Recorder

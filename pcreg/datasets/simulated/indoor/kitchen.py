@@ -59,9 +59,8 @@ def fridge(rng: np.random.Generator) -> Piece:
 def machine(rng: np.random.Generator) -> Piece:
     """A washing machine, a dishwasher or an oven of its own."""
     half, d, h = between(rng, [0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
-    body = [(-half, -d, 0.02, half, 0, h)]
-    body.append((-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02))
-    parts = [boxes(body)]
+    panel = (-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02)
+    parts = [boxes([(-half, -d, 0.02, half, 0, h), panel])]
     if rng.random() < 0.6:
         parts.append(rods(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45))
         parts.append(balls(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13))

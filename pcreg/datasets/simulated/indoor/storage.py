@@ -64,11 +64,9 @@ def piano(rng: np.random.Generator) -> Piece:
         (-w, -d * 0.6, h - 0.02, w, 0, h + 0.02),
     ]
     rows += [(x - 0.04, -d, 0, x + 0.04, -d + 0.08, 0.6) for x in (-w + 0.05, w - 0.05)]
-    seat = boxes(
-        [(-0.3, -d - 0.55, 0.45, 0.3, -d - 0.2, 0.53)]
-        + [(x, y, 0, x + 0.04, y + 0.04, 0.45) for x in (-0.28, 0.24) for y in (-d - 0.53, -d - 0.26)]
-    )
-    return Piece(Solids.join(boxes(rows), seat), [(-w, -d * 0.5, w, 0, h + 0.02)])
+    seat = [(-0.3, -d - 0.55, 0.45, 0.3, -d - 0.2, 0.53)]
+    seat += [(x, y, 0, x + 0.04, y + 0.04, 0.45) for x in (-0.28, 0.24) for y in (-d - 0.53, -d - 0.26)]
+    return Piece(boxes(rows + seat), [(-w, -d * 0.5, w, 0, h + 0.02)])
 
 
 def _on_legs(rng: np.random.Generator, w: float, d: float, h: float, thick: float) -> Solids:

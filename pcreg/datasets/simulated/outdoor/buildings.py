@@ -23,18 +23,14 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     low = np.concatenate([[-DEEP], floors - lintel, [height - lintel]])
     high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height), [height]])
     walls = [boxes(-half, 0, low, half, depth, high)]
-    pier = rng.uniform(0.25, 0.6)
-    gap = rng.uniform(1.5, 3.5)
+    pier, gap = rng.uniform([0.25, 1.5], [0.6, 3.5])
     x = spread(width, gap)
     for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
         walls.append(boxes(x - pier, y0, -DEEP, x + pier, y1, height))
     y = spread(depth, gap * 1.3) + depth / 2
-    blank = rng.random() < 0.5
+    y0, y1 = (0, depth) if rng.random() < 0.5 else (y - pier, y + pier)  # a blank wall, or piers
     for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
-        if blank:
-            walls.append(boxes(x0, 0, -DEEP, x1, depth, height))
-        else:
-            walls.append(boxes(x0, y - pier, -DEEP, x1, y + pier, height))
+        walls.append(boxes(x0, y0, -DEEP, x1, y1, height))
     cornice, thick = rng.uniform([0.05, 0.2], [0.6, 0.6])
     walls.append(boxes(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
     if rng.random() < 0.5 and len(floors):  # balconies
@@ -96,8 +92,7 @@ def shed(rng: np.random.Generator, _width: float) -> Solids:
 
 def arcade(rng: np.random.Generator, width: float, height: float) -> Solids:
     """A building over a row of columns, a gallery behind them."""
-    deep = rng.uniform(2.5, 5)
-    above = rng.uniform(3.0, 5.0)
+    deep, above = rng.uniform([2.5, 3.0], 5)
     x = spread(width, rng.uniform(2.5, 5))
     columns = pillars(rng, rng.uniform(0.2, 0.45), x, 0.4, -1, above)
     upper = block(rng, width, deep + 8, height).placed(translation([0, 0, above + DEEP]))
@@ -142,9 +137,7 @@ def _roof(rng: np.random.Generator, width: float, depth: float, height: float) -
 
 def _gable(width: float, depth: float, height: float, steep: float, front: float) -> Solids:
     """Two slabs that lean on each other over the ridge."""
-    slabs = []
-    for y, slope in ((front, steep), (front + depth, -steep)):
-        low, high = (0, depth / 2) if slope > 0 else (-depth / 2, 0)
-        slab = boxes(-width / 2, y + low, height - 0.1, width / 2, y + high, height + 0.15)
-        slabs.append(slab.sheared(2, 1, slope, y))
-    return Solids.join(*slabs)
+    x, low, high, rear = width / 2, height - 0.1, height + 0.15, front + depth
+    rising = boxes(-x, front, low, x, front + depth / 2, high).sheared(2, 1, steep, front)
+    falling = boxes(-x, rear - depth / 2, low, x, rear, high).sheared(2, 1, -steep, rear)
+    return Solids.join(rising, falling)

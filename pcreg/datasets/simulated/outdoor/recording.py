@@ -77,8 +77,7 @@ def record_by_two(
 
     The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
     with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. Moving things
-    and the finest relief differ between them. Half of the pairs are of both LiDARs. Without `kind` that of
-    the scene is random.
+    and the finest relief differ between them.
     """
     first, generator = random_of(seed, index, device)
     second = np.random.default_rng([seed, index, 1])

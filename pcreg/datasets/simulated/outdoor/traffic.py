@@ -77,8 +77,7 @@ def bicycle(rng: np.random.Generator) -> Solids:
 
 def person(rng: np.random.Generator) -> Solids:
     """Walking: one leg ahead of the other."""
-    step = rng.uniform(0.0, 0.35)
-    swing = rng.uniform(-0.25, 0.25)
+    step, swing = rng.uniform([0.0, -0.25], [0.35, 0.25])
     return Solids.join(
         rods([(0.085, side * step, side * 0.1, 0, 0, side * 0.09, 0.85) for side in (1, -1)]),
         rods([(0.055, side * swing, side * 0.3, 0.85, 0, side * 0.2, 1.4) for side in (1, -1)]),
@@ -93,8 +92,7 @@ def cyclist(rng: np.random.Generator) -> Solids:
 
 
 def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
-    places = [(at, side * y) for at in x for side in (-1, 1)]
-    rows = [(radius, at, y - half, radius, at, y + half, radius) for at, y in places]
+    rows = [(radius, at, side - half, radius, at, side + half, radius) for at in x for side in (-y, y)]
     return rods(rows).of(Material.DARK)
 
 

@@ -29,8 +29,7 @@ def hedge(rng: np.random.Generator, length: float) -> Solids:
 
 def _broadleaf(rng: np.random.Generator) -> Solids:
     height = rng.uniform(5, 13)
-    stem = height * rng.uniform(0.22, 0.4)
-    wide = height * rng.uniform(0.2, 0.36)
+    stem, wide = height * rng.uniform([0.22, 0.2], [0.4, 0.36])
     middle = np.array([0, 0, (stem + height) / 2])
     crown = _within(rng, rng.integers(28, 50), 0.55) * [wide, wide, (height - stem) / 2] + middle
     radius = wide * rng.uniform(0.14, 0.34, len(crown))
@@ -66,8 +65,7 @@ def _conifer(rng: np.random.Generator) -> Solids:
 def _bare(rng: np.random.Generator) -> Solids:
     """A tree in winter: boughs and twigs alone."""
     height = rng.uniform(4, 10)
-    stem = height * rng.uniform(0.25, 0.4)
-    wide = height * rng.uniform(0.2, 0.35)
+    stem, wide = height * rng.uniform([0.25, 0.2], [0.4, 0.35])
     middle = np.array([0, 0, (stem + height) / 2])
     boughs = _within(rng, 10, 0.5) * [wide, wide, (height - stem) / 2] + middle
     twigs = boughs[rng.integers(0, 10, 30)] + rng.normal(0, 0.1 * height, (30, 3))
