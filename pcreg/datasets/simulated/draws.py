@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+Device = torch.device | str
 
-def random_of(
-    seed: int, index: int, device: torch.device | str
-) -> tuple[np.random.Generator, torch.Generator]:
+
+def random_of(seed: int, index: int, device: Device) -> tuple[np.random.Generator, torch.Generator]:
     """The sources of random numbers of a recording, on the host and on the device."""
     rng = np.random.default_rng([seed, index])
     return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))

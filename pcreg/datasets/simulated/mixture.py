@@ -13,7 +13,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
-from pcreg.datasets.simulated.draws import by_share, log_uniform
+from pcreg.datasets.simulated.draws import Device, by_share, log_uniform
 from pcreg.datasets.simulated.recorded import Recorder, Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
@@ -29,7 +29,7 @@ FINE = 0.4  # voxels: spacing to which scans of terrestrial scanners are thinned
 MIN_POINTS = 500  # of a cloud
 
 
-def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Recording `index`, scaled to ROOM_VOXEL: any run of scenes has the kinds in proportion to SHARES."""
     return kind_of(index)(seed, index, device)
 
@@ -39,14 +39,14 @@ def kind_of(index: int) -> Recorder:
     return by_share(SHARES, index * STEP % 1)
 
 
-def rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def rooms(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Fragments of rooms by one camera, or by two that differ; half of the recordings bend."""
     one, bends = _random(seed, index).random(2) < 0.5
     by = indoor.record if one else indoor.record_by_two
     return by(seed, index, device, bend=indoor.BEND if bends else 0.0)
 
 
-def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def streets(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Streets and halls by two LiDARs, or by one with all and with few beams; some lack further beams."""
     rng = _random(seed, index)
     by = partial(outdoor.record, again_sparse=True) if rng.random() < AGAIN_SPARSE else outdoor.record_by_two
@@ -57,18 +57,18 @@ def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Record
     return usable.scaled(ROOM_VOXEL / STREET_VOXEL)
 
 
-def single_objects(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def single_objects(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Scans of objects."""
     return _at_own_voxel(objects.record(seed, index, device), _random(seed, index))
 
 
-def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def scanned_sites(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Scans of a terrestrial scanner."""
     recording = terrestrial.record(seed, index, device).without_small(MIN_POINTS)
     return _at_own_voxel(recording, _random(seed, index)).thinned(FINE * ROOM_VOXEL)
 
 
-def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def sparse_rooms(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Rooms as phones and robots give them: on a lattice, or points at random, 2 to 10 cm apart."""
     rng = _random(seed, index)
     by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]

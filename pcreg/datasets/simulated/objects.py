@@ -7,7 +7,7 @@ the size. Things are drawn one metre large, scanned, and then scaled.
 import numpy as np
 import torch
 
-from pcreg.datasets.simulated.draws import log_uniform, random_of
+from pcreg.datasets.simulated.draws import Device, log_uniform, random_of
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extent, one_of, pose, ring
@@ -29,7 +29,7 @@ TABLE_SHARE, ALONE_SHARE = 0.4, 0.3  # of the recordings: on a table; of these, 
 BALLS = 24  # along a limb
 
 
-def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Recording `index`: scans of one object, or of a few on a table, from 10 to 16 viewpoints around it.
 
     Scans of fewer than MIN_POINTS are left out: a thin thing, such as a cord, may have none.

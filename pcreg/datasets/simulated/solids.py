@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from pcreg.datasets.simulated.draws import Device
 from pcreg.geometry.se3 import lengths
 from pcreg.kernels.raycast import Hits, Shape, first_hits
 from pcreg.kernels.transfer import to_device
@@ -158,7 +159,7 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)
 
 
-def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
+def on_device(array: np.ndarray, device: Device) -> Tensor:
     """An array as a tensor on a device, float64 as float32."""
     tensor = torch.from_numpy(array)
     return to_device(tensor.float() if tensor.is_floating_point() else tensor, device)

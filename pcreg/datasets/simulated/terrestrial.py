@@ -1,9 +1,8 @@
 """Recordings by a terrestrial laser scanner, which scans all around in even angles: rooms and sites."""
 
 import numpy as np
-import torch
 
-from pcreg.datasets.simulated.draws import log_uniform, random_of
+from pcreg.datasets.simulated.draws import Device, log_uniform, random_of
 from pcreg.datasets.simulated.indoor.recording import free_places
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
@@ -24,7 +23,7 @@ TRIPOD = np.array([[-0.15, -0.15, -2.0], [0.15, 0.15, -0.1]])
 SECONDS_BETWEEN_STATIONS = 240.0
 
 
-def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Recording `index`: scans of one scene from 4 to 8 stations."""
     rng, generator = random_of(seed, index, device)
     count = int(rng.integers(*STATIONS, endpoint=True))

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.datasets.simulated.draws import normal, uniform
+from pcreg.datasets.simulated.draws import Device, normal, uniform
 from pcreg.datasets.simulated.solids import Solids, cast, on_device
 from pcreg.kernels.cells import counts_of_sorted, starts_of_runs
 from pcreg.kernels.signed_distance import DepthImages, distance_sums
@@ -59,7 +59,7 @@ class DepthCamera:
         """Column and row of the optical axis, where pixel (0, 0) has its middle at (0, 0)."""
         return (self.width - 1) / 2, (self.height - 1) / 2
 
-    def rays(self, device: torch.device | str) -> Tensor:
+    def rays(self, device: Device) -> Tensor:
         """Directions (height, width, 3) with z = 1, in the camera's frame."""
         u = (torch.arange(self.width, device=device) - self.centre[0]) / self.focal
         v = (torch.arange(self.height, device=device) - self.centre[1]) / self.focal

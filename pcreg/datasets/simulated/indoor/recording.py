@@ -11,7 +11,7 @@ import torch
 from scipy.ndimage import distance_transform_edt, gaussian_filter1d
 from torch import Tensor
 
-from pcreg.datasets.simulated.draws import log_uniform, random_of
+from pcreg.datasets.simulated.draws import Device, log_uniform, random_of
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
 from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
@@ -129,7 +129,7 @@ def camera_poses(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.n
 def record(
     seed: int,
     index: int,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
     *,
     frames: int = 8,
     camera: DepthCamera | None = None,
@@ -148,9 +148,7 @@ def record(
     return Visit(rng, generator, scene, camera).fragments(int(rng.integers(15, 31)), frames, bend)
 
 
-def record_by_two(
-    seed: int, index: int, device: torch.device | str = "cpu", *, bend: float = 0.0
-) -> Recording:
+def record_by_two(seed: int, index: int, device: Device = "cpu", *, bend: float = 0.0) -> Recording:
     """Recording `index` of a scene through which two depth cameras went, each on a way of its own.
 
     The first makes 8 to 15 fragments as in `record`. The second differs in resolution, field of view, range
@@ -181,7 +179,7 @@ def record_by_two(
 
 
 def record_scans(
-    seed: int, index: int, device: torch.device | str = "cpu", *, scans: int = 6, camera: DepthCamera = WIDE
+    seed: int, index: int, device: Device = "cpu", *, scans: int = 6, camera: DepthCamera = WIDE
 ) -> Recording:
     """Recording `index` of single depth images from places some steps away, each of much of a room."""
     rng, generator = random_of(seed, index, device)

@@ -58,9 +58,7 @@ def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> D
     return Drive(T, seconds, velocity, spin, float(distortion))
 
 
-def _way(
-    rng: np.random.Generator, scene: Scene, count: int, in_hand: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _way(rng: np.random.Generator, scene: Scene, count: int, in_hand: bool) -> tuple[np.ndarray, ...]:
     """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
     main = scene.ways[0]
     back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))

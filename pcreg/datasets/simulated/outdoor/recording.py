@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from pcreg.datasets.simulated.draws import by_share, random_of
+from pcreg.datasets.simulated.draws import Device, by_share, random_of
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SOLID_STATE_LIDARS, Lidar, SpinningLidar
@@ -49,12 +49,7 @@ def outdoor_scene(rng: np.random.Generator, kind: str | None = None) -> Scene:
 
 
 def record(
-    seed: int,
-    index: int,
-    device: torch.device | str = "cpu",
-    kind: str | None = None,
-    *,
-    again_sparse: bool = False,
+    seed: int, index: int, device: Device = "cpu", kind: str | None = None, *, again_sparse: bool = False
 ) -> Recording:
     """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one way through one scene.
 
@@ -70,9 +65,7 @@ def record(
     return Recording.join(*_recorded(scene, [(each, *about) for each in lidars], generator))
 
 
-def record_by_two(
-    seed: int, index: int, device: torch.device | str = "cpu", kind: str | None = None
-) -> Recording:
+def record_by_two(seed: int, index: int, device: Device = "cpu", kind: str | None = None) -> Recording:
     """Recording `index` by two LiDARs that go through the scene, each on another carrier and another way.
 
     The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
