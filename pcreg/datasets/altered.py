@@ -135,7 +135,9 @@ def beam_numbers(points: np.ndarray) -> np.ndarray | None:
     x, y, z = points[seen].T
     azimuth = np.degrees(np.arctan2(y, x)) % 360
     elevation = np.degrees(np.arctan2(z, np.hypot(x, y)))
-    if (found := _by_order(azimuth, elevation)) is None and (found := _by_elevation(elevation)) is None:
+    found = _by_order(azimuth, elevation)
+    found = _by_elevation(elevation) if found is None else found
+    if found is None:
         return None
     numbers = np.full(len(points), -1)
     numbers[seen] = found

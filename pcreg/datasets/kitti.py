@@ -119,7 +119,7 @@ class Kitti:
         sequence, _, frame = name.partition("/")
         if sequence not in self.drives:
             raise InputError(
-                f"{name}: sequence not loaded; name one such as {next(iter(self.drives))}/000000"
+                f"{name}: sequence not loaded; name a scan such as {next(iter(self.drives))}/000000"
             )
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
 

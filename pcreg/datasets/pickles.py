@@ -36,7 +36,7 @@ def load_pth(path: str | Path) -> np.ndarray:
     import torch
 
     try:
-        with _REGISTRATION, torch.serialization.safe_globals(_numpy_for_torch()):
+        with _REGISTRATION, torch.serialization.safe_globals(_ADMITTED_BY_TORCH):
             value = torch.load(path, map_location="cpu", weights_only=True)
         if isinstance(value, torch.Tensor):
             value = value.detach().numpy()  # which NumPy may not be able to hold
@@ -78,12 +78,9 @@ _ADMITTED = _NUMPY | {
     f"{module}.{each.__name__}": each for module in ("builtins", "__builtin__") for each in _PLAIN
 }
 _ADMITTED |= {"_codecs.encode": _latin1, "collections.OrderedDict": collections.OrderedDict}
+_NUMBERS = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
+_ADMITTED_BY_TORCH = [(value, name) for name, value in _NUMPY.items()] + sorted(_NUMBERS, key=str)
 _REGISTRATION = threading.Lock()  # torch's list of safe names is one per process
-
-
-def _numpy_for_torch() -> list[Any]:
-    numbers = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
-    return [(value, name) for name, value in _NUMPY.items()] + sorted(numbers, key=str)
 
 
 def _refused(path: str | Path, name: str) -> InputError:

@@ -46,16 +46,14 @@ def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
     wide = rng.uniform(0.8, min(2.2, d1 - 0.8, d2 - 0.8))
     y = rng.uniform(0.3, min(d1, d2) - wide - 0.3)
     top = rng.uniform(2.0, height - 0.1)
-    rooms = _Room(rng, w1, d1, height), _Room(rng, w2, d2, height)
-    one, two = (room.openings() for room in rooms)
-    one[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
-    two[3] = [(y, y + wide, 0.0, top)]
-    solids = [
-        rooms[0].furnish(first, one, beyond=False),
-        rooms[1].furnish(second, two, beyond=False).placed(pose(w1 + WALL)),
-    ]
+    one, two = _Room(rng, w1, d1, height), _Room(rng, w2, d2, height)
+    holes, others = one.openings(), two.openings()
+    holes[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
+    others[3] = [(y, y + wide, 0.0, top)]
+    left = one.furnish(first, holes, beyond=False)
+    right = two.furnish(second, others, beyond=False).placed(pose(w1 + WALL))
     floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
-    return Scene(Solids.join(*solids), np.array(floors))
+    return Scene(Solids.join(left, right), np.array(floors))
 
 
 def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
