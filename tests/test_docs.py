@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from pcreg.cli.config import CONFIGS, compose_config, flat
 from pcreg.cli.register import parsed
-from pcreg.geometry.se3 import rotation_error
+from pcreg.geometry.se3 import rotation_error, se3
 from pcreg.io.cloud import write_ply
 from tests.processes import CHECKOUT
 
@@ -22,6 +22,7 @@ PAGES = [
     *sorted(CHECKOUT.glob("weights/*.md")),
 ]
 TOP = ("benchmarks", "configs", "datasets", "docs", "examples", "kernels", "pcreg", "tests", "weights")
+SIZE = 0.7  # of the room: half as many voxels
 GROUPS = [path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "experiment"]
 # Notes are dated records: they name the files and functions of their day.
 NOTES = [page for page in PAGES if page.parent.name == "notes"]
@@ -111,11 +112,12 @@ def example(page: str) -> str:
 def names(tmp_path, monkeypatch, room, in_process):
     """Variables that the example of registering takes; that of the README takes files of the demo."""
     monkeypatch.chdir(tmp_path)
-    source, target = room.source[::2], room.target[::2]
+    source, target = SIZE * room.source[::2], SIZE * room.target[::2]
+    T = se3(room.T_target_source[:3, :3], SIZE * room.T_target_source[:3, 3])
     (tmp_path / "demo").mkdir()
     write_ply(tmp_path / "demo" / "source.ply", source)
     write_ply(tmp_path / "demo" / "target.ply", target)
-    return {"source": source, "target": target, "T": room.T_target_source, "scans": [target, source]}
+    return {"source": source, "target": target, "T": T, "scans": [target, source]}
 
 
 def test_the_example_of_the_readme_runs(names, room, capsys):

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcreg.cli.map import main as make_map
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.cloud import write_ply
 from tests.datasets.street import street_pose, street_scan
 from tests.processes import run
-from tests.test_docs import CHECKOUT
+from tests.test_docs import CHECKOUT, SIZE
 
 PAGES = [
     CHECKOUT / "README.md",
@@ -44,8 +43,8 @@ def commands() -> list[str]:
 def scans(tmp_path_factory, room) -> Path:
     """Scans of one room with z up, and what else the commands name."""
     folder = tmp_path_factory.mktemp("scans")
-    source = transform(room.T_world_source, room.source[::2])
-    target = transform(room.T_world_target, room.target[::2])
+    source = SIZE * transform(room.T_world_source, room.source[::2])
+    target = SIZE * transform(room.T_world_target, room.target[::2])
     moved = se3(np.eye(3), np.array([0.5, -0.3, 0.1]))
     for name in ("target", "scan_2", "scans/1", "demo/target", "new_1"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -59,27 +58,33 @@ def scans(tmp_path_factory, room) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", commands())
-def test_commands_of_the_pages_register(command, scans, environment, tmp_path, monkeypatch, in_process):
-    monkeypatch.chdir(folder := shutil.copytree(scans, tmp_path / "scans"))
-    if command.startswith("map map "):  # which adds scans to one
-        assert make_map(["scans/*.ply", "--out", "map", "--no-picture"]) == 0
-    run(environment / "bin/pcreg", *shlex.split(command), cwd=folder)
+ALL_IN_ONE_PROCESS = """
+import os
+import sys
+from pcreg.cli.main import main
+from pcreg.evaluation import runner
+from pcreg.mapping import mapping
+from pcreg.registration import batch
+from pcreg.runtime.workers import executor_of
+batch.executor_of = mapping.executor_of = runner.executor_of = lambda *_: executor_of(0)
+for folder, words in eval(sys.argv[1]):
+    os.chdir(folder)
+    assert main(words) == 0, words
+"""
+
+
+def test_commands_of_the_pages_register(scans, environment, tmp_path):
+    """Each in a folder of its own, but that which adds scans to the map of the one before."""
+    runs = []
+    for number, command in enumerate(commands()):
+        number -= command.startswith("map map ")
+        folder = shutil.copytree(scans, tmp_path / str(number), dirs_exist_ok=True)
+        runs.append((str(folder), shlex.split(command)))
+    run(environment / "bin/python", "-c", ALL_IN_ONE_PROCESS, str(runs), cwd=tmp_path)
 
 
 def test_every_verb_for_scans_is_in_them():
     assert {command.split()[0] for command in commands()} == set(VERBS)
-
-
-ALL_IN_ONE_PROCESS = """
-import sys
-from pcreg.cli.main import main
-from pcreg.evaluation import runner
-from pcreg.runtime.workers import executor_of
-runner.executor_of = lambda *_: executor_of(0)
-for words in eval(sys.argv[1]):
-    assert main(words) == 0, words
-"""
 
 
 def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
@@ -93,6 +98,6 @@ def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
         scan = street_scan(street_pose(n), seed=n, rays=10_000)
         np.c_[scan, scan[:, 0]].astype("f4").tofile(tmp_path / f"{name}.bin")
     found = re.findall(r"^    pcreg (.*)", OWN_DATA.read_text().replace("\\\n", " "), re.MULTILINE)
-    guide = [shlex.split(each) for each in found if "replay" not in each]
-    assert [words[0] for words in guide] == ["evaluate", "train", "evaluate", "register"]
+    guide = [(".", shlex.split(each)) for each in found if "replay" not in each]
+    assert [words[0] for _, words in guide] == ["evaluate", "train", "evaluate", "register"]
     run(environment / "bin/python", "-c", ALL_IN_ONE_PROCESS, str(guide), cwd=tmp_path)

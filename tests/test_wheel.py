@@ -17,7 +17,12 @@ from tests.pcreg.scenes import moved_sheet
 from tests.processes import CHECKOUT, FOREIGN, run
 
 MAX_WHEEL_BYTES, MAX_CORE_BYTES = 30e6, 400e6
-CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pcreg.cli.main import main; sys.exit(main())"
+CALL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pcreg.cli.main import main
+sys.exit(max(main(words) for words in eval(sys.argv[2])))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +44,9 @@ def core(wheel, tmp_path_factory) -> Path:
     return folder
 
 
-def called(core, *words, cwd) -> subprocess.CompletedProcess[str]:
-    """`pcreg` with these words, run by a Python that sees the folder alone."""
-    command = [sys.executable, "-I", "-S", "-c", CALL, core, *words]
+def called(core, *commands: str, cwd) -> subprocess.CompletedProcess[str]:
+    """`pcreg` with the words of each command, run by a Python that sees the folder alone."""
+    command = [sys.executable, "-I", "-S", "-c", CALL, core, repr([each.split() for each in commands])]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
 
@@ -51,16 +56,16 @@ def test_the_core_registers_verifies_locates_and_maps_with_picture_and_page(whee
     assert sum(file.stat().st_size for file in files) < MAX_CORE_BYTES
     moved_sheet(tmp_path)
     (tmp_path / "pairs.csv").write_text("a.npy,b.npy\n")
-    for words in (
+    commands = (
         "demo",
         "register a.npy b.npy --html --device auto",
         "verify a.npy b.npy registration/result.json --html --out verified",
         "register --batch pairs.csv --out batch",
         "locate a.npy b.npy",
         "map a.npy b.npy --out map",
-    ):
-        done = called(core, *words.split(), cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
+    )
+    done = called(core, *commands, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
     for folder in ("demo", "registration", "verified"):
         pages = {"overview.png"} if folder == "demo" else {"overview.png", "viewer.html"}
         assert pages <= {path.name for path in (tmp_path / folder).iterdir()}
@@ -82,7 +87,7 @@ def test_what_the_core_lacks_is_said_with_the_command(core, tmp_path, words, pur
     moved_sheet(tmp_path)
     for name in ("a.laz", "b.e57"):
         (tmp_path / name).write_bytes(b"content")
-    done = called(core, *words.split(), cwd=tmp_path)
+    done = called(core, words, cwd=tmp_path)
     assert done.returncode == 2
     command = f"{sys.executable} -m pip install 'pcreg[{extra}]'"
     assert done.stderr == f"error: {purpose} needs {packages}; type: {command}\n"
