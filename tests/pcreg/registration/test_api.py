@@ -118,7 +118,7 @@ def test_a_bare_corridor_is_refused_and_its_direction_named():
         points[np.arange(len(points)), side] = rng.choice([-1, 1], len(points)) * np.array([1, 1.2])[side - 1]
         return points + 0.003 * rng.standard_normal(points.shape)
 
-    found = register(seen(0), seen(3), voxel=0.1)
+    found = register(seen(0), seen(3), voxel=0.15)
     assert not found.registered
     assert "slide along (1.00, 0.00, 0.00)" in map(str, found.evidence.observability.free)
 
@@ -128,16 +128,16 @@ def test_of_a_symmetric_scene_both_answers_are_given_and_a_prior_decides(room):
     half = se3(rotation_about((0, 0, 1), 180), np.zeros(3))
     scene = np.concatenate([room.source, transform(half, room.source)])
     T = se3(rotation_about((1, 2, 3), 50), np.zeros(3))
-    found = register(scene, transform(T, scene), voxel=0.1)
+    found = register(scene, transform(T, scene), voxel=VOXEL)
     assert not found.registered
     assert "two transforms fit about equally well" in found.reason
     answers = [found.T_target_source, found.alternative]
     for right in (T, T @ half):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)
-        held = register(scene, transform(T, scene), voxel=0.1, prior=Prior(near=right, within=(0.5, 20)))
+        held = register(scene, transform(T, scene), voxel=VOXEL, prior=Prior(near=right, within=(0.5, 20)))
         assert held.registered
         assert correct(held, right)
-        assert "two transforms fit" in verify(scene, transform(T, scene), right, voxel=0.1).reason
+        assert "two transforms fit" in verify(scene, transform(T, scene), right, voxel=VOXEL).reason
 
 
 def test_an_empty_hall_that_half_a_turn_leaves_the_same_is_refused():

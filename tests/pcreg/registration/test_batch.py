@@ -140,7 +140,7 @@ def limited() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
-def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path, capsys):
+def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path, capsys, in_process):
     options = "--descriptor", "fpfh", "--voxel", str(VOXEL), "--out", str(tmp_path / "out")
     command = ["register", "--batch", str(scans / "pairs.csv"), *options]
     program = [sys.executable, "-m", "pcreg", *command]

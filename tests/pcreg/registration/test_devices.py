@@ -81,11 +81,11 @@ def test_files_and_maps_are_registered_alike(room, on_torch, tmp_path):
     for name, points in (("a", room.source[::2]), ("b", room.target[::2])):
         write_ply(tmp_path / f"{name}.ply", points)
     pair = str(tmp_path / "a.ply"), str(tmp_path / "b.ply")
-    there = on_torch(voxel=0.2)
+    there = on_torch(voxel=0.3)
     for _ in range(2):  # the second time from what is stored
         (record,) = batch.run(there, [pair], tmp_path / "out", workers=0)
         assert record["registered"]
-    here = Registrar(voxel=0.2)
+    here = Registrar(voxel=0.3)
     clouds = room.source[::2] / 3, room.target[::2]
     assert_same(*(each.register(*clouds, scale=True) for each in (here, there)))
     maps = [each.prepare(room.target, is_map=True) for each in (here, there)]
