@@ -23,7 +23,7 @@ def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None
 
     With `half` parameters are rounded to float16; statistics stay as they are.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     parameters = {name for name, _ in network.named_parameters()}
     tensors = {
@@ -32,7 +32,7 @@ def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None
     }
     metadata = {KEY: json.dumps(dataclasses.asdict(network.architecture))}
     with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata)
+        temporary.write_bytes(save(tensors, metadata))  # save_file raises no OSError on a full disk
 
 
 def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) -> ResUNet:

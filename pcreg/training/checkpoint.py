@@ -1,6 +1,7 @@
 """The state of a training, from which it continues exactly where it stopped."""
 
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -28,8 +29,9 @@ class TrainState:
 
 def save_checkpoint(path: str | Path, **state: Any) -> None:
     """Write tensors and plain containers under their names; the file is whole or absent."""
+    torch.save(state, buffer := BytesIO())  # to a full disk it raises RuntimeError
     with replacing(path) as temporary:
-        torch.save(state, temporary)
+        temporary.write_bytes(buffer.getbuffer())
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pcreg.features.fcgf import FCGF
-from pcreg.models.weights import load_weights
-from pcreg.runtime.errors import InputError
+from pcreg.models.weights import load_weights, save_weights
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.training.losses import HardestContrastive
 from pcreg.training.optimisation import one_cycle
@@ -197,6 +197,20 @@ def test_what_is_not_finite_stops_training_with_the_pairs_name(tmp_path, what):
         sick.network.final.bias.register_hook(lambda gradient: gradient * float("inf"))
     with pytest.raises(InputError, match=rf"the {what} is (nan|inf) on \d/source->\d/target"):
         sick.fit(batches(batch_size=1), 1, validate)
+
+
+def test_a_full_disk_is_named_and_nothing_is_half_written(tmp_path):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))  # raises errors as a full disk does
+    try:
+        with pytest.raises(OutputError, match=r"last\.pt: cannot be written \(File too large\)"):
+            save_checkpoint(tmp_path / "last.pt", value=torch.ones(10_000))
+        with pytest.raises(OutputError, match=r"a\.safetensors: cannot be written"):
+            save_weights(tmp_path / "a.safetensors", network())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_is_whole_or_absent_and_refused_if_damaged_or_foreign(tmp_path):
