@@ -33,9 +33,8 @@ FRAGMENT_FOLDERS = ("", "fragments", "test", "train", "data/test", "data/train")
 class ThreeDMatch:
     """The pairs of one list: `3DMatch` or `3DLoMatch` (test), `train` or `val`.
 
-    Clouds are called SCENE/cloud_bin_N; of a test pair the one with the larger number is the source. `pairs`
-    is the whole list, or that of `scenes`: a fragment that is not on the disk is refused by `cloud`. Raises
-    InputError if there is no such list under `root`, or it is damaged.
+    Clouds are called SCENE/cloud_bin_N; of a line `i j` of gt.log j is the source. `pairs` is the whole list,
+    or that of `scenes`. Raises InputError for a list that is missing or damaged; `cloud`, for a fragment.
     """
 
     left_out = ()
@@ -130,7 +129,7 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
             scene=scene,
             overlap=overlaps.get((i, j)),
             information=informations.get((i, j)),
-            consecutive=j - i == 1,
+            consecutive=abs(j - i) == 1,
         )
 
 
