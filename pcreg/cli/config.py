@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 import pydantic
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
-from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -195,11 +195,11 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
 
 def _hints(section: DictConfig) -> dict[str, Any]:
     """Types of the parameters of the class or function that a section builds, by name."""
-    if "_target_" not in section:
+    if not (target := section.get("_target_")):
         return {}
-    target = section["_target_"]
-    with refusing(f"{target}: cannot be imported; put a module that has it into --config-dir", ImportError):
-        parameters = signature(get_object(target), eval_str=True).parameters
+    words = "cannot be imported ({error}); put a module that has it into --config-dir"
+    with refusing(f"{target}: {words}", ImportError, AttributeError):
+        parameters = signature(resolve_name(target), eval_str=True).parameters
     return {name: each.annotation for name, each in parameters.items()}
 
 

@@ -167,7 +167,7 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     assert "# Mine." in capsys.readouterr().out
     for words, sentence in (
         (["data=min"], "did you mean mine?"),
-        (["data=lost", "data.root=x"], "nowhere.Mine: cannot be imported"),
+        (["data=lost", "data.root=x"], "nowhere.Mine: cannot be imported (No module named 'nowhere'); put"),
         (["-m", "limit=1"], "-m: no such flag"),
         (["--config-dir", "no-folder"], "no-folder: --config-dir is not a folder"),
     ):
