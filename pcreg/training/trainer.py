@@ -65,7 +65,7 @@ class Trainer:
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
     ):
         if precision == "bfloat16" and ranks.device == "cpu":
-            raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
+            raise InputError("precision=bfloat16 needs a GPU; give precision=float32, or device=cuda")
         self.network = network.to(ranks.device)
         ranks.share_state(self.network)
         self.parameters = list(self.network.parameters())

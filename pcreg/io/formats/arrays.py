@@ -84,7 +84,7 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
     if size % (4 * columns):
         raise InputError(
             f"{path}: {size} bytes are not a whole number of rows of {columns} float32; the file is "
-            "truncated, or has another number of columns: say which (--columns, or columns=)"
+            "truncated, or has another number of columns: say how many (--columns, columns= or data.columns=)"
         )
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
@@ -95,8 +95,7 @@ def _columns_by_content(path: Path) -> int:
     likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38))) or USUAL_COLUMNS[0]
     if likely not in USUAL_COLUMNS:
         raise InputError(
-            f"{path}: looks like rows of {likely} numbers, neither of KITTI's 4 nor of nuScenes' 5; say how "
-            "many columns it has with --columns"
+            f"{path}: looks like rows of {likely} numbers, not 4 or 5; say how many: --columns, data.columns="
         )
     return likely
 

@@ -42,7 +42,7 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
     train(cfg)
     printed = capsys.readouterr().out
     assert "note: fewer than 10 pairs cannot tell which weights are better; give more" in printed
-    assert "note: no pair matches; check that poses take scans" in printed  # by weights nobody trained
+    assert "note: no pair matches; check the direction" in printed  # by weights nobody trained
     table = printed[printed.index(" held-out pairs, %") - 1 :].splitlines()
     assert table[0].split()[-3:] == ["before", "after", "change"]
     assert [line.split("  ")[0] for line in table[1:]] == [
