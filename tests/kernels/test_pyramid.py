@@ -46,13 +46,15 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
     assert (len(native.same[0]), native.stem.sum()) == (2, 2)
 
 
-@pytest.mark.parametrize(("kind", "stem_kernel_size"), [({}, 5), ({"snap": True}, 3), ({"kernel": "ppf"}, 3)])
-def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
+@pytest.mark.parametrize(
+    ("kind", "stem_kernel_size", "n_levels"), [({}, 5, 3), ({"snap": True}, 3, 3), ({"kernel": "ppf"}, 3, 2)]
+)
+def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size, n_levels):
     """The search for a GPU, on one or else in Triton's interpreter, against that of the CPU."""
     pytest.importorskip("triton", reason="no triton for this platform")
     sizes = (3000, 0, 2000) if ON_GPU else (14, 0, 8)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
-    size = {"voxel": 0.02} if ON_GPU else {"voxel": 0.1, "n_levels": 3}
+    size = {"voxel": 0.02} if ON_GPU else {"voxel": 0.1, "n_levels": n_levels}
     geometry = PyramidConfig(**size, stem_kernel_size=stem_kernel_size, **kind)
     expected = Pyramid.build(batch, geometry)
     found = search_at_once(batch.to(DEVICE), geometry)
