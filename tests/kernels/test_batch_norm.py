@@ -29,7 +29,7 @@ def running(norm):
 def few_parts(monkeypatch):
     """The interpreter runs one program after the other."""
     if not ON_GPU:
-        monkeypatch.setattr(KERNEL, "PARTS", 2)
+        monkeypatch.setattr(KERNEL.kernels.PARTS, "value", 2)
 
 
 def check(sizes, C, dtype, with_residual, relu):

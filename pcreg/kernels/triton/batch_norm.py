@@ -13,9 +13,6 @@ import torch
 from pcreg.kernels.triton import batch_norm_kernels as kernels
 from pcreg.kernels.triton.launch import aligned, launch
 
-PARTS = 64  # of a group, a power of two
-ROWS, COLUMNS = 64, 32  # of a program at a time
-
 
 class BatchNorm(torch.autograd.Function):
     """pcreg.kernels.batch_norm.batch_norm on a GPU."""
@@ -26,14 +23,13 @@ class BatchNorm(torch.autograd.Function):
         residual = None if residual is None else aligned(residual)
         G, C = len(groups), features.shape[1]
         bounds, grid = groups.bounds(features.device), _grid(G, C)
-        parts = torch.empty((2, G, PARTS, C), dtype=torch.float32, device=features.device)
-        constants = _constants(C)
-        launch(kernels.measure, grid, (features, bounds, parts, G), constants)
+        parts = torch.empty((2, G, kernels.PARTS.value, C), dtype=torch.float32, device=features.device)
+        launch(kernels.measure, grid, (features, bounds, parts, G), {"C": C})
         out, moments = torch.empty_like(features), parts.new_empty((2, G, C))
         mean, variance, count, momentum = running
         arguments = features, bounds, parts, scale, shift, residual, out, moments
         arguments = *arguments, mean, variance, count, float(momentum), float(epsilon), G, len(features)
-        launch(kernels.normalize, grid, arguments, {"RELU": relu, **constants})
+        launch(kernels.normalize, grid, arguments, {"RELU": relu, "C": C})
         ctx.save_for_backward(features, scale, moments, bounds, out if relu else None)
         ctx.residual_dtype = None if residual is None else residual.dtype
         return out
@@ -44,23 +40,19 @@ class BatchNorm(torch.autograd.Function):
         features, scale, moments, bounds, out = ctx.saved_tensors
         grad_out = aligned(grad_out)
         G, C = moments.shape[1:]
-        grid, constants = _grid(G, C), _constants(C)
-        parts = moments.new_empty((2, G, PARTS, C))
+        grid = _grid(G, C)
+        parts = moments.new_empty((2, G, kernels.PARTS.value, C))
         arguments = features, bounds, moments, grad_out, out, parts, G
-        launch(kernels.sum_gradients, grid, arguments, constants)
+        launch(kernels.sum_gradients, grid, arguments, {"C": C})
         grad_features, grad_vectors = torch.empty_like(features), scale.new_empty((2, C))
         grad_residual = None
         if ctx.residual_dtype is not None and ctx.needs_input_grad[3]:
             grad_residual = torch.empty_like(features, dtype=ctx.residual_dtype)
         arguments = features, bounds, moments, grad_out, out, parts
         arguments = *arguments, scale, grad_features, grad_residual, grad_vectors, G, len(features)
-        launch(kernels.gradients, grid, arguments, constants)
+        launch(kernels.gradients, grid, arguments, {"C": C})
         return grad_features, grad_vectors[0], grad_vectors[1], grad_residual, *[None] * 4
 
 
 def _grid(G: int, C: int) -> int:
-    return G * PARTS * -(-C // COLUMNS)
-
-
-def _constants(C: int) -> dict[str, int]:
-    return {"C": C, "PARTS": PARTS, "ROWS": ROWS, "COLUMNS": COLUMNS}
+    return G * kernels.PARTS.value * -(-C // kernels.COLUMNS.value)

@@ -5,10 +5,12 @@ import triton.language as tl
 
 # Parameters and buffers of a module may begin anywhere.
 ANYWHERE = ["bounds", "scale", "shift", "running_mean", "running_variance", "count"]
+PARTS = tl.constexpr(64)  # of a group, a power of two
+ROWS, COLUMNS = tl.constexpr(64), tl.constexpr(32)  # of a program at a time
 
 
 @triton.jit
-def _place(C: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
+def _place(C: tl.constexpr):
     """The group and part of this program, and its columns (COLUMNS,)."""
     BLOCKS: tl.constexpr = (C + COLUMNS - 1) // COLUMNS
     of_columns = tl.program_id(0) // BLOCKS
@@ -20,7 +22,7 @@ def _place(C: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
-def _rows_of(bounds, group, part, PARTS: tl.constexpr):
+def _rows_of(bounds, group, part):
     """Rows [first, last) int64 of parts of a group; none for some parts of a small group."""
     begin, end = tl.load(bounds + group), tl.load(bounds + group + 1)
     size = (end - begin + PARTS - 1) // PARTS
@@ -29,9 +31,7 @@ def _rows_of(bounds, group, part, PARTS: tl.constexpr):
 
 
 @triton.jit
-def _clear_padding(
-    out, bounds, n_groups, N, group, part, column, C: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr
-):
+def _clear_padding(out, bounds, n_groups, N, group, part, column, C: tl.constexpr):
     """Write zeros into the columns of a share of the rows behind all groups."""
     behind = tl.load(bounds + n_groups)
     size = tl.cdiv(N - behind, n_groups * PARTS)
@@ -40,7 +40,7 @@ def _clear_padding(
     for low in tl.range(first, last, ROWS):
         row = low + tl.arange(0, ROWS)
         mask = (row < last)[:, None] & (column < C)[None, :]
-        nothing = tl.zeros((ROWS, column.shape[0]), out.dtype.element_ty)
+        nothing = tl.zeros((ROWS, COLUMNS), out.dtype.element_ty)
         tl.store(out + row[:, None] * C + column[None, :], nothing, mask=mask)
 
 
@@ -51,12 +51,9 @@ def measure(
     parts,  # (2, G, PARTS, C) float32, out: means, and sums of squared deviations from them
     n_groups,
     C: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):
-    group, part, column = _place(C, PARTS, COLUMNS)
-    first, last = _rows_of(bounds, group, part, PARTS)
+    group, part, column = _place(C)
+    first, last = _rows_of(bounds, group, part)
     within = column < C
     count = tl.full((), 0.0, tl.float32)
     mean, deviations = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
@@ -78,12 +75,12 @@ def measure(
 
 
 @triton.jit
-def _moments_of(parts, bounds, group, n_groups, column, C: tl.constexpr, PARTS: tl.constexpr):
+def _moments_of(parts, bounds, group, n_groups, column, C: tl.constexpr):
     """The number of rows of a group, and the mean and variance (COLUMNS,) of its columns."""
     part = tl.arange(0, PARTS)
-    first, last = _rows_of(bounds, group, part, PARTS)
+    first, last = _rows_of(bounds, group, part)
     count = (last - first).to(tl.float32)[:, None]
-    at = (group * PARTS + part)[:, None] * C + column[None, :]
+    at = (part + group * PARTS)[:, None] * C + column[None, :]
     means = tl.load(parts + at, mask=(column < C)[None, :], other=0.0)
     deviations = tl.load(parts + n_groups * (PARTS * C) + at, mask=(column < C)[None, :], other=0.0)
     n = tl.sum(last - first).to(tl.float32)
@@ -111,13 +108,10 @@ def normalize(
     N,
     RELU: tl.constexpr,
     C: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):
-    group, part, column = _place(C, PARTS, COLUMNS)
+    group, part, column = _place(C)
     within = column < C
-    _, mean, variance = _moments_of(parts, bounds, group, n_groups, column, C, PARTS)
+    _, mean, variance = _moments_of(parts, bounds, group, n_groups, column, C)
     factor = 1.0 / tl.sqrt(variance + epsilon)
     if part == 0:
         tl.store(moments + group * C + column, mean, mask=within)
@@ -126,7 +120,7 @@ def normalize(
         average = tl.load(running_mean + column, mask=within, other=0.0)
         average_variance = tl.load(running_variance + column, mask=within, other=0.0)
         for each in range(n_groups):
-            n, new_mean, new_variance = _moments_of(parts, bounds, each, n_groups, column, C, PARTS)
+            n, new_mean, new_variance = _moments_of(parts, bounds, each, n_groups, column, C)
             average = average * (1.0 - momentum) + new_mean * momentum
             average_variance = average_variance * (1.0 - momentum) + new_variance * (n / (n - 1.0)) * momentum
         tl.store(running_mean + column, average, mask=within)
@@ -135,7 +129,7 @@ def normalize(
             tl.store(count, tl.load(count) + n_groups)
     slope = factor * tl.load(scale + column, mask=within, other=0.0)
     offset = tl.load(shift + column, mask=within, other=0.0)
-    first, last = _rows_of(bounds, group, part, PARTS)
+    first, last = _rows_of(bounds, group, part)
     for low in tl.range(first, last, ROWS):
         row = low + tl.arange(0, ROWS)
         mask = (row < last)[:, None] & within[None, :]
@@ -147,7 +141,7 @@ def normalize(
         if RELU:
             y = tl.maximum(y, 0.0, propagate_nan=tl.PropagateNan.ALL)
         tl.store(out + at, y.to(out.dtype.element_ty), mask=mask)
-    _clear_padding(out, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)
+    _clear_padding(out, bounds, n_groups, N, group, part, column, C)
 
 
 @triton.jit
@@ -170,15 +164,12 @@ def sum_gradients(
     parts,  # (2, G, PARTS, C) float32, out: sums of gradients, and of these times normalised features
     n_groups,
     C: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):
-    group, part, column = _place(C, PARTS, COLUMNS)
+    group, part, column = _place(C)
     within = column < C
     mean = tl.load(moments + group * C + column, mask=within, other=0.0)
     factor = tl.load(moments + (n_groups + group) * C + column, mask=within, other=0.0)
-    first, last = _rows_of(bounds, group, part, PARTS)
+    first, last = _rows_of(bounds, group, part)
     total, products = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
     for low in tl.range(first, last, ROWS):
         row = low + tl.arange(0, ROWS)
@@ -193,9 +184,9 @@ def sum_gradients(
 
 
 @triton.jit
-def _sums_of(parts, group, n_groups, column, C: tl.constexpr, PARTS: tl.constexpr):
+def _sums_of(parts, group, n_groups, column, C: tl.constexpr):
     """Both sums (COLUMNS,) of sum_gradients over a group."""
-    at = (group * PARTS + tl.arange(0, PARTS))[:, None] * C + column[None, :]
+    at = (tl.arange(0, PARTS) + group * PARTS)[:, None] * C + column[None, :]
     total = tl.load(parts + at, mask=(column < C)[None, :], other=0.0)
     products = tl.load(parts + n_groups * (PARTS * C) + at, mask=(column < C)[None, :], other=0.0)
     return tl.sum(total, 0), tl.sum(products, 0)
@@ -216,16 +207,13 @@ def gradients(
     n_groups,
     N,
     C: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):
-    group, part, column = _place(C, PARTS, COLUMNS)
+    group, part, column = _place(C)
     within = column < C
     if tl.program_id(0) * COLUMNS < C:  # the first group's first part
         grad_scale, grad_shift = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
         for each in range(n_groups):
-            total, products = _sums_of(parts, each, n_groups, column, C, PARTS)
+            total, products = _sums_of(parts, each, n_groups, column, C)
             grad_scale += products
             grad_shift += total
         tl.store(grad_vectors + column, grad_scale.to(grad_vectors.dtype.element_ty), mask=within)
@@ -234,8 +222,8 @@ def gradients(
     factor = tl.load(moments + (n_groups + group) * C + column, mask=within, other=0.0)
     slope = factor * tl.load(scale + column, mask=within, other=0.0)
     n = (tl.load(bounds + group + 1) - tl.load(bounds + group)).to(tl.float32)
-    group_total, group_products = _sums_of(parts, group, n_groups, column, C, PARTS)
-    first, last = _rows_of(bounds, group, part, PARTS)
+    group_total, group_products = _sums_of(parts, group, n_groups, column, C)
+    first, last = _rows_of(bounds, group, part)
     for low in tl.range(first, last, ROWS):
         row = low + tl.arange(0, ROWS)
         mask = (row < last)[:, None] & within[None, :]
@@ -245,6 +233,6 @@ def gradients(
             tl.store(grad_residual + at, gradient.to(grad_residual.dtype.element_ty), mask=mask)
         away = gradient - (group_total / n)[None, :] - normalized * (group_products / n)[None, :]
         tl.store(grad_features + at, (slope[None, :] * away).to(grad_features.dtype.element_ty), mask=mask)
-    _clear_padding(grad_features, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)
+    _clear_padding(grad_features, bounds, n_groups, N, group, part, column, C)
     if grad_residual is not None:
-        _clear_padding(grad_residual, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)
+        _clear_padding(grad_residual, bounds, n_groups, N, group, part, column, C)

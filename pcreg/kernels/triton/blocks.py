@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from pcreg.kernels.triton.launch import launch
 
 MIN_BLOCK = 16  # least size of a factor of tl.dot
-BLOCK = 1024  # values of a program
+BLOCK = tl.constexpr(1024)  # values of a program
 
 _kept = WeakTensorKeyDictionary()  # weight -> its version and its parts
 
@@ -93,7 +93,7 @@ def parts(values: Tensor) -> Tensor:
     """Three bfloat16 (3, ...), the largest first, whose sum is values (...) float32."""
     n, values = values.numel(), values.contiguous()
     out = torch.empty((3, *values.shape), dtype=torch.bfloat16, device=values.device)
-    launch(_parts, -(-n // BLOCK), (values, out, n), {"BLOCK": BLOCK})
+    launch(_parts, -(-n // BLOCK.value), (values, out, n), {})
     return out
 
 
@@ -102,7 +102,6 @@ def _parts(
     values,  # (n,) float32
     out,  # (3, n) bfloat16, out
     n,
-    BLOCK: tl.constexpr,
 ):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     high, middle, low = parts_of(tl.load(values + at, mask=at < n, other=0.0))

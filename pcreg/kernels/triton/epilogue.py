@@ -12,7 +12,7 @@ from torch import Tensor
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.triton.launch import aligned, launch
 
-BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
+ROWS, COLUMNS = tl.constexpr(32), tl.constexpr(64)  # of a program
 VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), arguments of kernels
 NORM, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(4))  # parts of an epilogue
 
@@ -22,8 +22,8 @@ def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tenso
     S, N, M = parts.shape
     out = parts.new_empty((N, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out)
-    constants = {"EPILOGUE": epilogue is not NOTHING, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
-    grid = -(-N // BLOCK_ROWS) * -(-M // BLOCK_COLUMNS)
+    constants = {"EPILOGUE": epilogue is not NOTHING}
+    grid = -(-N // ROWS.value) * -(-M // COLUMNS.value)
     launch(_reduce_parts, grid, (parts, out, *ending, N, S, M), constants, specialized=(M,))
     return out
 
@@ -93,8 +93,6 @@ def _reduce_parts(
     S,
     M,
     EPILOGUE: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):
     blocks = tl.cdiv(M, COLUMNS)
     row = (tl.program_id(0) // blocks).to(tl.int64) * ROWS + tl.arange(0, ROWS)

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.tiles import ROWS
+from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import (
     add_product,
@@ -28,6 +28,7 @@ from pcreg.kernels.triton.blocks import (
 from pcreg.kernels.triton.epilogue import VECTORS, apply_epilogue, epilogue_arguments, reduce_parts
 from pcreg.kernels.triton.launch import aligned, launch
 
+ROWS = tl.constexpr(TILE)
 MIN_CELLS = 3  # kernel cells of a program, where they are shared
 MIN_SHARES = 4  # fewer are not worth the launch that adds them up
 WARPS = 4
@@ -92,12 +93,11 @@ def _plan(C: int, M: int, dtype: torch.dtype, device: torch.device) -> _Plan:
     constants = {
         "FIXED_C": 0 if general else C,
         "FIXED_M": 0 if general else M,
-        "ROWS": ROWS,
         "DEPTH": depth,
         "COLUMNS": columns,
         "SUMMED": 64 if general else 128 if C >= 128 else 64 if C >= 64 else 16,
         "IN_PARTS": in_parts,
-        "STAGES": stages(wanted, depth * (ROWS * dtype.itemsize + weight_bytes), device),
+        "STAGES": stages(wanted, depth * (TILE * dtype.itemsize + weight_bytes), device),
     }
     n, at_once = processors(device), 256 // max(columns, 32)
     options = {"num_warps": WARPS}
@@ -151,7 +151,6 @@ def _output_stationary(
     blocks,
     FIXED_C: tl.constexpr,  # 0: C and M are multiples of DEPTH and COLUMNS, given by `deep` and `blocks`
     FIXED_M: tl.constexpr,
-    ROWS: tl.constexpr,
     DEPTH: tl.constexpr,  # of one product
     COLUMNS: tl.constexpr,
     SUMMED: tl.constexpr,  # columns of one sum of a shared bucket

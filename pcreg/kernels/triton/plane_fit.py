@@ -9,7 +9,7 @@ from pcreg.kernels.cpu import neighbors
 from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
-BLOCK = 128  # points of a program
+BLOCK = tl.constexpr(128)  # points of a program
 STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
 MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet within rounding
 MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
@@ -22,7 +22,7 @@ def plane_normals(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
     # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
-    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
+    launch(_normals, -(-N // BLOCK.value), arguments, {}, enable_fp_fusion=False)
     return normals
 
 
@@ -33,7 +33,6 @@ def _normals(
     towards,  # (N, 3) float64
     normals,  # (N, 3) float64, out
     N,
-    BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N

@@ -8,7 +8,7 @@ from torch import Tensor
 from pcreg.kernels.triton.blocks import row_of, three_at
 from pcreg.kernels.triton.launch import launch
 
-RAYS = 64  # of a program, one warp, which stops as soon as all of them have met something
+RAYS = tl.constexpr(64)  # of a program, one warp, which stops as soon as all of them have met something
 BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
 NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
 SOLIDS = ["shapes", "T_unit_world", "starts", "solids", "depths"]
@@ -36,9 +36,9 @@ def first_hits(
     met = torch.empty(G, R, dtype=torch.int64, device=directions.device)
     rays = origins.contiguous(), directions.contiguous(), far.contiguous()
     solids = shapes, T_unit_world.contiguous(), starts, solid, depth
-    blocks = -(-R // RAYS)
+    blocks = -(-R // RAYS.value)
     arguments = *rays, *solids, distance, cosine, met, R, blocks
-    constants = {"PER_RAY": origins.shape[1] == R, "RAYS": RAYS}
+    constants = {"PER_RAY": origins.shape[1] == R}
     launch(_first_hits, G * blocks, arguments, constants, num_warps=1, enable_fp_fusion=False)
     return distance, cosine, met
 
@@ -59,7 +59,6 @@ def _first_hits(
     R,
     blocks,
     PER_RAY: tl.constexpr,
-    RAYS: tl.constexpr,
 ):
     group = (tl.program_id(0) // blocks).to(tl.int64)
     ray = tl.program_id(0) % blocks * RAYS + tl.arange(0, RAYS)

@@ -8,7 +8,7 @@ from torch import Tensor
 from pcreg.kernels.triton.blocks import row_of, three_at
 from pcreg.kernels.triton.launch import launch
 
-POINTS = 128  # of a program
+POINTS = tl.constexpr(128)  # of a program
 
 
 def distance_sums(
@@ -20,9 +20,8 @@ def distance_sums(
     total, weight = torch.empty_like(points[:, 0]), torch.empty_like(points[:, 0])
     tensors = inverse_depth, T_first_camera.contiguous(), batch, points.contiguous(), total, weight
     numbers = map(float, (focal, *centre, jump, truncation, min_depth))
-    constants = {"POINTS": POINTS}
     arguments = *tensors, *numbers, M, K, W, H
-    launch(_distance_sums, -(-M // POINTS), arguments, constants, num_warps=4, enable_fp_fusion=False)
+    launch(_distance_sums, -(-M // POINTS.value), arguments, {}, num_warps=4, enable_fp_fusion=False)
     return total, weight
 
 
@@ -47,7 +46,6 @@ def _distance_sums(
     K,
     W,
     H,
-    POINTS: tl.constexpr,
 ):
     m = tl.program_id(0).to(tl.int64) * POINTS + tl.arange(0, POINTS)
     inside = m < M

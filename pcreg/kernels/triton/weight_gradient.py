@@ -14,8 +14,8 @@ from pcreg.kernels.triton.launch import aligned, launch
 
 MIN_RUN = 4096  # triplets
 MAX_PARTIAL_SUMS = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
-STEP = 64  # triplets of one product
-BLOCK = 256  # numbers of the gradient that a program sums
+STEP = tl.constexpr(64)  # triplets of one product
+BLOCK = tl.constexpr(256)  # numbers of the gradient that a program sums
 
 
 def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
@@ -30,23 +30,23 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dt
     run = max(MIN_RUN, power_of_two(T * C * M // MAX_PARTIAL_SUMS + 1))
     runs = T // run + K
     partial = torch.empty((runs, C, M), dtype=torch.float32, device=features.device)
+    step_bytes = STEP.value * (depth + columns) * features.itemsize
     constants = {
         "C": C,
         "M": M,
         "CELLS": power_of_two(K),
         "RUN": run,
-        "STEP": STEP,
         "DEPTH": depth,
         "COLUMNS": columns,
         "IN_PARTS": takes_parts(features.dtype, features.device),
-        "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
+        "STAGES": stages(2 if wide else 5, step_bytes, features.device),
     }
     arguments = aligned(features), aligned(grad_out), partial, triplets.i, triplets.j, triplets.k_offsets, K
     launch(_partial_sums, runs * blocks, arguments, constants, num_warps=4)
     out = features.new_empty((K, 1, C, M), dtype=dtype)
     size = C * M
     arguments = partial, out, triplets.k_offsets, size
-    launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK})
+    launch(_sum_runs, K * -(-size // BLOCK.value), arguments, {"RUN": run})
     return out
 
 
@@ -64,7 +64,6 @@ def _partial_sums(
     M: tl.constexpr,
     CELLS: tl.constexpr,  # K, rounded up to a power of two
     RUN: tl.constexpr,
-    STEP: tl.constexpr,
     DEPTH: tl.constexpr,
     COLUMNS: tl.constexpr,
     IN_PARTS: tl.constexpr,
@@ -114,7 +113,7 @@ def _triplets_of(run, k_offsets, K, CELLS: tl.constexpr, RUN: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["size"], do_not_specialize_on_alignment=["k_offsets"])
-def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr, BLOCK: tl.constexpr):
+def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr):
     """out[k] (size,) = the sum of the partial sums of the runs of k, from run k_offsets[k] // RUN + k on."""
     blocks = tl.cdiv(size, BLOCK)
     k = tl.program_id(0) // blocks

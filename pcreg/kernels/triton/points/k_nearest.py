@@ -21,9 +21,9 @@ from pcreg.kernels.triton.launch import launch
 
 # Queries of a program, and points that it compares them with at a time. A program waits for its slowest
 # query, and many programs hide the latency of memory.
-QUERIES = 4
+QUERIES = tl.constexpr(4)
 COUNTED, COLLECTED = 1024, 256
-MAX_STEPS = 64  # of the search
+MAX_STEPS = tl.constexpr(64)  # of the search
 # Few queries without a limit first search every 16th point: the k-th of those bounds the k-th of all.
 EVERY_NTH, MIN_POINTS, MAX_QUERIES = 16, 1000, 4000
 ROOM = 64  # times k points may lie within that bound: on average 16 k do, in 2,000 queries never 64 k
@@ -75,9 +75,9 @@ def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tens
     """Squared distance (Q,) to the k-th nearest point; infinity if that is beyond the limit (Q,)."""
     Q, M = len(queries), len(points)
     squared = queries.new_empty(Q)
-    constants = {"QUERIES": QUERIES, "POINTS": COUNTED, "STEPS": MAX_STEPS}
+    constants = {"POINTS": COUNTED}
     arguments = queries, points, _boxes(points, COUNTED), limit, squared, Q, M, k
-    launch(_search, -(-Q // QUERIES), arguments, constants, num_warps=8, enable_fp_fusion=False)
+    launch(_search, -(-Q // QUERIES.value), arguments, constants, num_warps=8, enable_fp_fusion=False)
     return squared
 
 
@@ -90,9 +90,9 @@ def _within(queries: Tensor, points: Tensor, limit: Tensor, room: int) -> tuple[
     squared = queries.new_full((Q, room), torch.inf)
     rows = torch.full((Q, room), M, dtype=torch.int64, device=queries.device)
     found = torch.zeros(Q, dtype=torch.int32, device=queries.device)
-    constants = {"QUERIES": QUERIES, "POINTS": COLLECTED}
+    constants = {"POINTS": COLLECTED}
     arguments = queries, points, _boxes(points, COLLECTED), limit, squared, rows, found, Q, M, room
-    launch(_collect, -(-Q // QUERIES), arguments, constants, num_warps=4, enable_fp_fusion=False)
+    launch(_collect, -(-Q // QUERIES.value), arguments, constants, num_warps=4, enable_fp_fusion=False)
     return squared, rows, int(found.max()) if Q else 0
 
 
@@ -144,23 +144,21 @@ def _search(
     Q,
     M,
     k,
-    QUERIES: tl.constexpr,
     POINTS: tl.constexpr,
-    STEPS: tl.constexpr,
 ):
-    q, inside, x, y, z, high = _queries_of(queries, limit, Q, QUERIES)
-    n_high, beyond = _count(points, boxes, M, x, y, z, high, high, QUERIES, POINTS)
+    q, inside, x, y, z, high = _queries_of(queries, limit, Q)
+    n_high, beyond = _count(points, boxes, M, x, y, z, high, high, POINTS)
     low = tl.zeros((QUERIES,), tl.float64)
     # `next` is the least beyond `low`
-    n_low, next = _count(points, boxes, M, x, y, z, low, high, QUERIES, POINTS)
+    n_low, next = _count(points, boxes, M, x, y, z, low, high, POINTS)
     high = tl.where(n_low >= k, low, high)
     open = (n_high > k) & (n_low < k) & (next < high) & inside
     step = 0
-    while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
+    while (tl.max(open.to(tl.int32)) > 0) & (step < MAX_STEPS):
         share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
         share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
         middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
-        n, beyond = _count(points, boxes, M, x, y, z, middle, high, QUERIES, POINTS)
+        n, beyond = _count(points, boxes, M, x, y, z, middle, high, POINTS)
         above, below = open & (n >= k), open & (n < k)
         high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
         low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
@@ -190,10 +188,9 @@ def _collect(
     Q,
     M,
     room,
-    QUERIES: tl.constexpr,
     POINTS: tl.constexpr,
 ):
-    q, _, x, y, z, most = _queries_of(queries, limit, Q, QUERIES)
+    q, _, x, y, z, most = _queries_of(queries, limit, Q)
     counter = tl.broadcast_to((found + q)[:, None], (QUERIES, POINTS))
     for start in range(0, M, POINTS):
         if not _are_far(boxes, start, x, y, z, most, POINTS):
@@ -206,7 +203,7 @@ def _collect(
 
 
 @triton.jit
-def _queries_of(queries, limit, Q, QUERIES: tl.constexpr):
+def _queries_of(queries, limit, Q):
     """Rows of a program's queries, which exist, coordinates (QUERIES, 1), and limits; -1 beyond the last."""
     q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
     inside = q < Q
@@ -225,7 +222,7 @@ def _squared(points, M, start, x, y, z, POINTS: tl.constexpr):
 
 
 @triton.jit
-def _count(points, boxes, M, x, y, z, squared, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+def _count(points, boxes, M, x, y, z, squared, limit, POINTS: tl.constexpr):
     """Count points within squared distances (QUERIES,), and find the least beyond, up to the limit."""
     total = tl.zeros((QUERIES, POINTS), tl.int32)
     least = tl.full((QUERIES, POINTS), float("inf"), tl.float64)

@@ -11,11 +11,9 @@ from torch import Tensor
 from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
-QUERIES, POINTS = 8, 128  # of a program, and that it compares them with at a time
-
-MATCHES = 128  # compared at a time
-
-WIDTH = 8  # of the tile with seven sums by seven
+QUERIES, POINTS = tl.constexpr(8), tl.constexpr(128)  # of a program, and compared with them at a time
+MATCHES = tl.constexpr(128)  # compared at a time
+WIDTH = tl.constexpr(8)  # of the tile with seven sums by seven
 
 
 def nearest_points(queries: Tensor, points: Tensor, max_distance: float) -> tuple[Tensor, Tensor]:
@@ -26,9 +24,8 @@ def nearest_points(queries: Tensor, points: Tensor, max_distance: float) -> tupl
     """
     Q, M = len(queries), len(points)
     distance, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
-    constants = {"QUERIES": QUERIES, "POINTS": POINTS}
     arguments = queries.contiguous(), points.contiguous(), distance, rows, max_distance, Q, M
-    launch(_nearest, -(-Q // QUERIES), arguments, constants, num_warps=4, enable_fp_fusion=False)
+    launch(_nearest, -(-Q // QUERIES.value), arguments, {}, num_warps=4, enable_fp_fusion=False)
     return distance, rows
 
 
@@ -43,12 +40,10 @@ def _nearest(
     max_distance: tl.float64,
     Q,
     M,
-    QUERIES: tl.constexpr,
-    POINTS: tl.constexpr,
 ):
     q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
     x, y, z = three_at(queries + 3 * q, q < Q)
-    least, first = nearest_of(points, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
+    least, first = nearest_of(points, M, x[:, None], y[:, None], z[:, None])
     least = tl.sqrt(least)
     near = least < max_distance
     tl.store(distance + q, tl.where(near, least, float("inf")), mask=q < Q)
@@ -56,7 +51,7 @@ def _nearest(
 
 
 @triton.jit
-def nearest_of(points, M, x, y, z, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+def nearest_of(points, M, x, y, z):
     """Squared distance (QUERIES,) from queries (QUERIES, 1) to the nearest point, and its row."""
     best = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
     best_at = tl.zeros((QUERIES, POINTS), tl.int32)
@@ -80,7 +75,7 @@ def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tenso
     """
     sums = p.new_empty((len(motions), 17))
     arguments = motions, p, q, sums, distance**2, p.shape[1]
-    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, num_warps=4)
+    launch(_inlier_sums, len(motions), arguments, {}, num_warps=4)
     return sums
 
 
@@ -92,7 +87,6 @@ def _inlier_sums(
     sums,  # (H, 17), out
     most: tl.float64,  # squared metres
     P,
-    MATCHES: tl.constexpr,
 ):
     h = tl.program_id(0).to(tl.int64)
     T = motions + 16 * h
@@ -135,11 +129,10 @@ def step_sums(
     """
     tensors = [each.contiguous() for each in (sources, target, normals, motions)]
     H, N, _ = sources.shape
-    programs = -(-N // QUERIES)
-    parts = sources.new_empty((H, programs, WIDTH, WIDTH))
+    programs = -(-N // QUERIES.value)
+    parts = sources.new_empty((H, programs, WIDTH.value, WIDTH.value))
     arguments = *tensors, parts, max_distance**2, N, len(target), programs
-    constants = {"WIDTH": WIDTH, "QUERIES": QUERIES, "POINTS": POINTS}
-    launch(_step_sums, H * programs, arguments, constants)
+    launch(_step_sums, H * programs, arguments, {})
     return parts.sum(1)[:, :7, :7]
 
 
@@ -157,9 +150,6 @@ def _step_sums(
     Q,
     M,
     programs,  # for each source
-    WIDTH: tl.constexpr,
-    QUERIES: tl.constexpr,
-    POINTS: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     h = program // programs
@@ -170,7 +160,7 @@ def _step_sums(
     x = tl.load(T) * sx + tl.load(T + 1) * sy + tl.load(T + 2) * sz + tl.load(T + 3)
     y = tl.load(T + 4) * sx + tl.load(T + 5) * sy + tl.load(T + 6) * sz + tl.load(T + 7)
     z = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz + tl.load(T + 11)
-    least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
+    least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None])
     near = inside & (least < most)
     nx, ny, nz = three_at(normals + 3 * partner, near)
     tx, ty, tz = three_at(target + 3 * partner, near)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pcreg.kernels.cells import MAX_KEY, check_numbered, starts_of_runs
 from pcreg.kernels.triton.launch import launch
 
-BLOCK = 128  # points of a program
+BLOCK = tl.constexpr(128)  # points of a program
 EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
 
 
@@ -36,7 +36,7 @@ class CellIndex:
         points, P = points.contiguous(), points.shape[0]
         keys = torch.empty(P, dtype=torch.int64, device=points.device)
         arguments = points, cloud, frame, keys, P
-        launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
+        launch(_cells, -(-P // BLOCK.value), arguments, {}, enable_fp_fusion=False)
         keys, order = torch.sort(keys, stable=True)
         return CellIndex(points, keys, order, cloud, frame, edge, n_clouds)
 
@@ -55,7 +55,7 @@ class CellIndex:
         rows, points = torch.empty_like(starts), self.points.new_empty((M, 3))
         cloud = self.cloud.new_empty(M)
         arguments = self.points, self.cloud, self.order, starts, self.frame, rows, points, cloud, M, P
-        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
+        launch(_pick, -(-M // BLOCK.value), arguments, {}, enable_fp_fusion=False)
         return rows, points, cloud
 
 
@@ -121,7 +121,6 @@ def _cells(
     frame,  # (7,)
     keys,  # (P,), out
     P,
-    BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < P
@@ -160,7 +159,6 @@ def _pick(
     picked_cloud,  # (M,)
     M,
     P,
-    BLOCK: tl.constexpr,
 ):
     m = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = m < M

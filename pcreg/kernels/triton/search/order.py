@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from pcreg.kernels import tiles
 from pcreg.kernels.triton.search.index import all_cells
 from pcreg.kernels.triton.search.visit import (
     COLUMNS,
@@ -19,6 +20,10 @@ from pcreg.kernels.triton.search.visit import (
     row_of_program,
 )
 
+BUCKETS = tl.constexpr(128)  # of a program that puts them in order
+TILES_AT_ONCE = tl.constexpr(1024)  # loaded together to find the fullest
+TILE, CELLS_AT_ONCE = tl.constexpr(tiles.ROWS), tl.constexpr(tiles.CELLS)
+EMPTY, FIRST_SHARED = tl.constexpr(tiles.EMPTY), tl.constexpr(tiles.FIRST_SHARED)
 FOUND = tl.constexpr(4)  # columns of `found`, the fields of pcreg.kernels.triton.search.run.Found
 LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(4))
 NO_ROW = tl.constexpr(2**31 - 1)  # behind all rows
@@ -38,10 +43,8 @@ def size_tiles(
     n_searches,
     counts,  # (1 + all buckets + all tiles,): sizes of buckets, behind each; out: shared buckets of each tile
     n_of_size,  # (all tiles, 2) int32, out: of these, buckets of two and of three points
-    SEARCHES: tl.constexpr,
-    TILE: tl.constexpr,
 ):
-    row, tile = row_of_program(table, n_searches, FIRST_TILE, SEARCHES)
+    row, tile = row_of_program(table, n_searches, FIRST_TILE)
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
     n_shared = counts + 1 + _all_buckets(table, n_searches)
@@ -68,8 +71,6 @@ def segment(
     k_offsets,  # of all searches, out
     found,  # (searches, FOUND) int64, out
     CELLS: tl.constexpr,  # a power of two, no less than K
-    TILE: tl.constexpr,
-    TILES: tl.constexpr,  # loaded together
 ):
     """Write the segments of every search and the numbers that the host needs."""
     search = tl.program_id(0)
@@ -90,9 +91,9 @@ def segment(
     shared = tl.load(before + end) - tl.load(before)
     tl.store(tile_offsets + end, shared)
     tl.store(found + SHARED, shared.to(tl.int64))
-    most = tl.zeros((TILES,), tl.int32)
-    for first in range(tile, end, TILES):
-        at = first + tl.arange(0, TILES)
+    most = tl.zeros((TILES_AT_ONCE,), tl.int32)
+    for first in range(tile, end, TILES_AT_ONCE):
+        at = first + tl.arange(0, TILES_AT_ONCE)
         upto = tl.load(before + at + 1, mask=at < end, other=0)
         most = tl.maximum(most, upto - tl.load(before + at, mask=at < end, other=0))
     tl.store(found + MAX_SHARED, tl.max(most, 0).to(tl.int64))
@@ -111,15 +112,9 @@ def share_tiles(
     source,  # (all buckets,), out where a bucket is shared
     shared_first,  # of all searches, out, like the next; counted from the first triplet of the search
     shared_size,
-    SEARCHES: tl.constexpr,
-    TILE: tl.constexpr,
-    SIZES: tl.constexpr,
-    FIRST_SHARED: tl.constexpr,
-    CELLS: tl.constexpr,
 ):
     """List the shared buckets of each tile."""
-    tl.static_assert(SIZES == 5)  # of two, three, and more points
-    row, tile = row_of_program(table, n_searches, FIRST_TILE, SEARCHES)
+    row, tile = row_of_program(table, n_searches, FIRST_TILE)
     before = buckets + _all_buckets(table, n_searches)
     n_triplets, before = tl.load(before), before + tl.program_id(0)
     twos, end = tl.load(before) - n_triplets, tl.load(before + 1) - n_triplets
@@ -137,8 +132,8 @@ def share_tiles(
     to_source = FIRST_SHARED + twos
     threes = twos + tl.load(n_of_size + 2 * tl.program_id(0))
     more = threes + tl.load(n_of_size + 2 * tl.program_id(0) + 1)
-    for k_low in range(0, K, CELLS):
-        k_high = tl.minimum(k_low + CELLS, K)
+    for k_low in range(0, K, CELLS_AT_ONCE):
+        k_high = tl.minimum(k_low + CELLS_AT_ONCE, K)
         n_twos = tl.zeros((TILE,), tl.int32)
         n_threes, n_more = n_twos, n_twos
         for k in range(k_low, k_high):
@@ -184,12 +179,9 @@ def put_in_order(
     i_out,  # (all triplets,) int32, out, like the next
     j_out,
     source,  # (all buckets,) of the Tiles, out where a bucket is not shared
-    SEARCHES: tl.constexpr,
-    BUCKETS: tl.constexpr,
-    EMPTY: tl.constexpr,
 ):
     """Write i, and j in ascending order within each bucket."""
-    row, program = row_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
+    row, program = row_of_program(table, n_searches, FIRST_ORDERING)
     n_out = tl.load(row + N_OUT)
     blocks = tl.cdiv(n_out, BUCKETS)
     k, i = program // blocks, program % blocks * BUCKETS + tl.arange(0, BUCKETS)

@@ -11,10 +11,9 @@ from torch import Tensor
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Symmetry
 from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
-from pcreg.kernels.triton.search.visit import Row
+from pcreg.kernels.triton.search.order import BUCKETS
+from pcreg.kernels.triton.search.visit import BLOCK, Row
 
-BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
-BUCKETS = 128  # of a program that puts them in order
 MIN_BLOCKS = 2**13  # with fewer, the rows of cells of a block are shared among programs, to fill a GPU
 
 
@@ -97,7 +96,7 @@ class Totals(NamedTuple):
 
 def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
     """The table before the triplets are counted."""
-    n_blocks = sum(-(-search.centres.shape[0] // BLOCK) for search in searches)
+    n_blocks = sum(-(-search.centres.shape[0] // BLOCK.value) for search in searches)
     rows, first = [], Totals(0, 0, 0, 0, 0)
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
@@ -115,7 +114,7 @@ def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
             buckets=first.buckets + K * n_out,
             offsets=first.offsets + K + 1,
             tiles=first.tiles + -(-n_out // TILE),
-            programs=first.programs + -(-n_out // BLOCK) * shares,
-            ordering=first.ordering + K * -(-n_out // BUCKETS),
+            programs=first.programs + -(-n_out // BLOCK.value) * shares,
+            ordering=first.ordering + K * -(-n_out // BUCKETS.value),
         )
     return rows, first

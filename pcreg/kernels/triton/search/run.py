@@ -8,18 +8,16 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.cells import check_numbered
-from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
+from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.order import put_in_order, segment, share_tiles, size_tiles
-from pcreg.kernels.triton.search.query import BLOCK, BUCKETS, Search, rows_of
-from pcreg.kernels.triton.search.visit import Row, visit
+from pcreg.kernels.triton.search.query import Search, rows_of
+from pcreg.kernels.triton.search.visit import SEARCHES, Row, visit
 
-TILES_AT_ONCE = 1024  # loaded together to find the fullest
-MIN_SEARCHES = 16  # rows of the table as kernels load it, so that one search runs the kernels of a pyramid
-MIN_CELLS = 27  # kernel cells of a search, likewise
+MIN_CELLS = 27  # kernel cells of a search, so that any search runs the kernels of a pyramid
 MAX_BUCKETS = 2**28  # of searches that run together, which take 2 GiB; a larger search runs alone
 
 
@@ -31,7 +29,7 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
     """
     found, group, buckets = [], [], 0
     for search in searches:
-        if group and buckets + search.n_buckets > MAX_BUCKETS:
+        if len(group) == SEARCHES.value or (group and buckets + search.n_buckets > MAX_BUCKETS):
             found += _Run(group).triplets()
             group, buckets = [], 0
         group.append(search)
@@ -60,7 +58,6 @@ class _Run:
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = rows_of(searches)
         self.steps = max(row.n_in for row in self.rows).bit_length()
-        self.n_rows = power_of_two(max(len(searches), MIN_SEARCHES))
         self.table = self._on_device(self.rows)
 
     def counts(self) -> Tensor:
@@ -75,13 +72,11 @@ class _Run:
         unordered, i, j = (self._empty(length) for _ in range(3))
         self._visit(buckets, k_offsets, unordered, fill=True)
         source = self._empty(self.totals.buckets)
-        names = {"BUCKETS": BUCKETS, "EMPTY": EMPTY}
         arguments = buckets, k_offsets, unordered, i, j, source
-        self._launch(put_in_order, self.totals.ordering, arguments, SEARCHES=self.n_rows, **names)
+        self._launch(put_in_order, self.totals.ordering, arguments)
         first, size = self._empty(shared, dtype=torch.int64), self._empty(shared)
-        names = {"TILE": TILE, "SIZES": SIZES, "FIRST_SHARED": FIRST_SHARED, "CELLS": CELLS}
         arguments = buckets, k_offsets, tile_offsets, n_of_size, source, first, size
-        self._launch(share_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, **names)
+        self._launch(share_tiles, self.totals.tiles, arguments)
         results = []
         for search, row, one in zip(self.searches, self.rows, found, strict=True):
             mine = slice(row.first_triplet, row.first_triplet + one.length)
@@ -106,7 +101,7 @@ class _Run:
         """Scanned buckets, tile offsets and sizes, k_offsets, and each `Found`; waits for the device."""
         counts, columns = self._visited(), len(Found._fields)
         n_of_size, tile_offsets = self._empty(self.totals.tiles, 2), self._empty(1 + self.totals.tiles)
-        self._launch(size_tiles, self.totals.tiles, (counts, n_of_size), SEARCHES=self.n_rows, TILE=TILE)
+        self._launch(size_tiles, self.totals.tiles, (counts, n_of_size))
         buckets = torch.cumsum(counts, 0, dtype=torch.int32)
         sizes = len(self.rows) * columns
         # Zeros, which are read where launches are collected and not made
@@ -114,7 +109,7 @@ class _Run:
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         k_offsets = numbers[sizes:]
         arguments = buckets, tile_offsets, k_offsets, numbers
-        self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE, TILES=TILES_AT_ONCE)
+        self._launch(segment, len(self.rows), arguments, CELLS=cells)
         found = [Found(*row) for row in numbers[:sizes].view(-1, columns).tolist()]
         check_numbered(max(one.n_cells for one in found))
         return buckets, tile_offsets, n_of_size, k_offsets, found
@@ -131,8 +126,6 @@ class _Run:
     def _visit(self, buckets: Tensor, k_offsets: Tensor, j: Tensor, fill: bool) -> None:
         search = self.searches[0]
         constants = {
-            "SEARCHES": self.n_rows,
-            "BLOCK": BLOCK,
             "FLOAT": tl.float64 if search.centres.dtype == torch.float64 else tl.float32,
             "NORMALS": search.normals is not None,
             "CUBE": search.cube,

@@ -44,13 +44,15 @@ FRAME, N_IN, N_CLOUDS, SIZE, RADIUS, KERNEL_SIZE, HALF_WIDTH, MIRRORED = map(tl.
 SYMMETRIC, FIRST_BUCKET, FIRST_OFFSET, FIRST_TILE, FIRST_PROGRAM = map(tl.constexpr, range(16, 21))
 SHARES, FIRST_ORDERING, FIRST_TRIPLET, COLUMNS = map(tl.constexpr, range(21, 25))
 
+SEARCHES = tl.constexpr(16)  # at most, rows of the table as kernels load it
+BLOCK = tl.constexpr(32)  # centres of a program: one warp, as all of a program wait for the longest scan
 LARGEST = tl.constexpr(1 << 62)
 # Cells are chosen in float32, by a radius widened by more than its rounding: by a share, and in cells.
 RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
 @triton.jit
-def row_of_program(table, n_searches, FIRST: tl.constexpr, SEARCHES: tl.constexpr):
+def row_of_program(table, n_searches, FIRST: tl.constexpr):
     """The row of the search that this program works for, and its number among the programs of that search.
 
     FIRST is the column of each search's first program.
@@ -77,8 +79,6 @@ def visit(
     buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or the first place of each
     k_offsets,  # of all searches, int64; read when filling
     j_out,  # (all triplets,) int32, written when filling
-    SEARCHES: tl.constexpr,
-    BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
     NORMALS: tl.constexpr,
     CUBE: tl.constexpr,
@@ -89,7 +89,7 @@ def visit(
     Centres of a symmetric search are taken in the order of the index, and each visits the points behind it:
     a triplet is entered for both.
     """
-    row, program = row_of_program(table, n_searches, FIRST_PROGRAM, SEARCHES)
+    row, program = row_of_program(table, n_searches, FIRST_PROGRAM)
     shares, symmetric = tl.load(row + SHARES), tl.load(row + SYMMETRIC)
     order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
     n = program // shares * BLOCK + tl.arange(0, BLOCK)
