@@ -3,12 +3,9 @@
 Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 
-from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv, PointConv, ResidualBlock, linear, make_norm, normed_conv
@@ -62,12 +59,3 @@ class ResUNet(nn.Module):
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out)
-
-    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
-        """Descriptors (N, out_channels) of a batch of clouds with one point per `voxel`, in metres.
-
-        The default is the voxel size of the architecture. Clouds that are larger by a factor have the same
-        descriptors with a voxel size larger by the same factor.
-        """
-        geometry = self.architecture if voxel is None else replace(self.architecture, voxel=voxel)
-        return self(Pyramid.build(batch, geometry))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ class TorchInference:
                 [each / scale for each, scale in zip(clouds, scales, strict=True)],
                 [places[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
             )
-            features = self._network.describe(batch, voxel)
+            features = self._network(Pyramid.build(batch, replace(self.architecture, voxel=voxel)))
             first, *others = features.split([len(each) for each in clouds])
             columns = [other[_nearest(cloud, each)] for other, each in zip(others, clouds[1:], strict=True)]
             features = torch.cat([first, *columns], 1) / len(scales) ** 0.5

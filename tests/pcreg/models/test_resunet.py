@@ -52,13 +52,17 @@ def network(request):
     network = ResUNet(architecture)
     with torch.no_grad():  # norms that have seen something
         for _ in range(3):
-            network.describe(PointBatch.from_clouds([wavy_sheet(800, seed=4), wavy_sheet(500, seed=5)]))
+            of_batch(network, PointBatch.from_clouds([wavy_sheet(800, seed=4), wavy_sheet(500, seed=5)]))
     return network.eval()
+
+
+def of_batch(network, batch):
+    return network(Pyramid.build(batch, network.architecture))
 
 
 def describe(network, *clouds):
     with torch.no_grad():
-        return network.describe(PointBatch.from_clouds(clouds))
+        return of_batch(network, PointBatch.from_clouds(clouds))
 
 
 @pytest.mark.parametrize("shift", [(1000.1, -77.7, 3.3), (5e6, -1e7, 100.0)])
@@ -88,8 +92,8 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
     torch.use_deterministic_algorithms(True)
     try:
         with torch.inference_mode():
-            expected = torch.cat([network.describe(batch) for batch in batches])
-            assert torch.equal(network.describe(together), expected)
+            expected = torch.cat([of_batch(network, batch) for batch in batches])
+            assert torch.equal(of_batch(network, together), expected)
     finally:
         torch.use_deterministic_algorithms(False)
 
@@ -129,7 +133,7 @@ def test_groups_of_clouds_have_norms_of_their_own():
 def test_gradients_reach_every_parameter():
     torch.manual_seed(0)
     network = ResUNet(SMALL)
-    features = network.describe(PointBatch.from_clouds([wavy_sheet()]))
+    features = of_batch(network, PointBatch.from_clouds([wavy_sheet()]))
     (features * torch.randn_like(features)).sum().backward()
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
