@@ -29,8 +29,7 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Pyramid
-from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
@@ -102,7 +101,7 @@ def operators(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
     for voxel in options.voxel:
         cloud = load(options.cloud, voxel)
-        triplets = native_triplets(cloud.points, cloud.points, cloud.lengths, cloud.lengths, voxel)
+        triplets = Pyramid.build(cloud, PyramidConfig(voxel, n_levels=1)).same[0]
         for precision in PRECISIONS[DEVICE]:
             for C, M in channels or CHANNELS[DEVICE]:
                 times = operator_row(triplets, precision, C, M, options.runs)

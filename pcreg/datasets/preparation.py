@@ -13,7 +13,7 @@ from pcreg.datasets.jagged import Jagged
 from pcreg.features.fcgf import check_scales
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.grid import grid_sample
-from pcreg.kernels.stencil import radius_search
+from pcreg.kernels.neighbors import radius_search
 from pcreg.runtime.errors import InputError
 
 

@@ -23,9 +23,8 @@ MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would d
 def point_conv(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """Sum W[k] x[j] over all triplets (i, j, k) into row i; differentiable in features and weight, once.
 
-    Results and gradients repeat bit by bit. Autocast applies; torch.compile breaks its graph here. With
-    torch.use_deterministic_algorithms each row of the output is bit-equal to that of its cloud alone; small
-    clouds are slower on a GPU then.
+    Results and gradients repeat bit by bit. Autocast applies. With torch.use_deterministic_algorithms
+    each row of the output is bit-equal to that of its cloud alone; small clouds are slower on a GPU then.
 
     Args:
         features: (N_in, C), float16, bfloat16, float32 or float64.

@@ -95,7 +95,6 @@ def empty_triplets(
     """Room for `size` triplets, and for Tiles with these numbers of shared buckets."""
     i, j = torch.empty(2, size, dtype=torch.int32, device=device)
     K = KERNEL_SIZE**3
-    triplets = Triplets(i, j, i.new_zeros(K + 1, dtype=torch.int64), n_out, n_in, symmetric)
     sizes, offsets = i.new_empty(n_shared), i.new_zeros(-(-n_out // ROWS) + 1)
-    triplets.take_tiles(Tiles(i.new_empty(K, n_out), sizes.long(), sizes, offsets, max_shared))
-    return triplets
+    tiles = Tiles(i.new_empty(K, n_out), sizes.long(), sizes, offsets, max_shared)
+    return Triplets(i, j, i.new_zeros(K + 1, dtype=torch.int64), n_out, n_in, symmetric, tiles)

@@ -15,7 +15,6 @@ from pcreg.kernels.cpu.pyramid import Unsorted, search_levels
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.stencil import surface_normals
 from pcreg.kernels.transfer import to_device
 from pcreg.kernels.triplets import Symmetry, Triplets
 
@@ -97,6 +96,7 @@ def search_at_once(
     One sort of a level serves to sample and to search it. The device is waited for once per level, to
     learn its size, once for all triplets, and once more for normals.
     """
+    from pcreg.kernels.triton.plane_fit import surface_normals
     from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
     from pcreg.kernels.triton.search.query import Search
     from pcreg.kernels.triton.search.run import count_triplets, find_triplets

@@ -32,7 +32,7 @@ class PyramidConfig:
         In metres; with `snap` in voxels, and half the edge of a cube.
         """
         if self.snap:
-            return 2.0**level, (half_width(kernel_size) + 0.5) * 2**level
+            return 2.0**level, kernel_size / 2 * 2**level
         size = self.voxel * 2**level
         return size, self.radius_scale * default_radius(size, kernel_size)
 
@@ -40,13 +40,6 @@ class PyramidConfig:
 def default_radius(size: float, kernel_size: int) -> float:
     """The radius in metres of the ball with the volume of kernel_size^3 cells of edge `size`."""
     return float(size * kernel_size * (3 / (4 * math.pi)) ** (1 / 3))
-
-
-def half_width(kernel_size: int) -> int:
-    """Cells from the kernel's centre to its face; ValueError for an even kernel size."""
-    if kernel_size < 1 or kernel_size % 2 == 0:
-        raise ValueError(f"kernel size must be odd and positive, such as 1, 3, 5 or 7, got {kernel_size}")
-    return (kernel_size - 1) // 2
 
 
 def rounded(coordinates: Any) -> Any:

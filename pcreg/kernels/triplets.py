@@ -37,8 +37,7 @@ class Triplets:
     n_out: int  # rows of the output
     n_in: int  # rows of the input
     symmetric: Symmetry = Symmetry.NONE  # if another, i and j are rows of the same points
-    # Derived once; the copy that `pair_with` makes shares the tiles.
-    _tiles: list[Tiles] = field(default_factory=list, repr=False, compare=False)
+    tiles: Tiles | None = None  # on a GPU
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
     @staticmethod
@@ -60,10 +59,9 @@ class Triplets:
     def identity(n: int, device: torch.device) -> "Triplets":
         """Connect each of n points to itself by one kernel cell: the convolution is a linear layer."""
         rows = torch.arange(n, dtype=torch.int32, device=device)
-        triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, Symmetry.OPPOSITE)
         none = rows.new_zeros(-(-n // ROWS) + 1)
-        triplets.take_tiles(Tiles(rows[None], none[:0].long(), none[:0], none, 0))
-        return triplets
+        tiles = Tiles(rows[None], none[:0].long(), none[:0], none, 0)
+        return Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, Symmetry.OPPOSITE, tiles)
 
     def __len__(self) -> int:
         return self.i.shape[0]  # len() of a tensor takes several microseconds
@@ -100,14 +98,3 @@ class Triplets:
         """Keep the transposed triplets; they keep a copy of these, as a cycle would stay in memory."""
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]
-
-    @property
-    def tiles(self) -> Tiles:
-        """Triplets by tile of output rows, found at the first call."""
-        if not self._tiles:
-            self.take_tiles(Tiles.build(self.i, self.j, self.k_offsets, self.n_out))
-        return self._tiles[0]
-
-    def take_tiles(self, tiles: Tiles) -> None:
-        """Keep tiles that a search has derived."""
-        self._tiles[:] = [tiles]

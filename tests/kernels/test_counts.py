@@ -5,10 +5,9 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.epilogue import Epilogue
-from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv
-from tests.kernels.clouds import counted, random_batch, random_normals
+from tests.kernels.clouds import counted, native_triplets, random_batch, random_normals
 
 
 @pytest.mark.parametrize("angles", [False, True])

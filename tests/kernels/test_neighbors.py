@@ -3,7 +3,7 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.cpu.neighbors import pairs_within
-from pcreg.kernels.stencil import radius_search
+from pcreg.kernels.neighbors import radius_search
 from tests.kernels.clouds import random_batch
 
 

@@ -6,7 +6,7 @@ import torch
 from pcreg.kernels.padded_pyramid import PaddedPyramid
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
-from tests.kernels.clouds import DEVICE
+from tests.kernels.clouds import DEVICE, tiled_pyramid
 from tests.pcreg.scenes import wavy_sheet
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -21,7 +21,8 @@ C, M = 3, 5
 
 def pyramid(*sizes):
     clouds = [wavy_sheet(size, seed=number) for number, size in enumerate(sizes)]
-    return Pyramid.build(PointBatch.from_clouds(clouds).to(DEVICE), GEOMETRY, (1, len(sizes) - 1))
+    batch = PointBatch.from_clouds(clouds).to(DEVICE)
+    return tiled_pyramid(Pyramid.build(batch, GEOMETRY, (1, len(sizes) - 1)))
 
 
 def values(*shape):

@@ -5,10 +5,7 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.point_batch import RowGroups
-from pcreg.kernels.stencil import native_triplets
-from pcreg.models.layers import ResidualBlock
-from tests.kernels.clouds import DEVICE, random_batch, random_normals, random_triplets
+from tests.kernels.clouds import DEVICE, native_triplets, random_batch, random_normals, random_triplets
 
 
 def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, fan_in=0.35, device="cpu"):
@@ -67,20 +64,6 @@ def test_sums_and_the_weight_gradient_alone_are_rounded_once(dtype):
     for result, expected in ((out, exact), (grad, exact_grad)):
         error = (result.double() - expected).abs()
         assert (error <= 0.51 * torch.finfo(dtype).eps * expected.abs() + 1e-4).all()
-
-
-def test_compiling_changes_no_value_and_no_gradient():
-    """torch.compile breaks its graph at each convolution, and compiles what lies between."""
-    block = ResidualBlock(8)
-    points, lengths = random_batch([50])
-    triplets = native_triplets(points, points, lengths, lengths, 0.2)
-    features = torch.randn(50, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    results = []
-    for module in (torch.compile(block, backend="aot_eager"), block):
-        out = module(features, triplets, RowGroups((50,)))
-        results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
-    for result, expected in zip(*results, strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("C", [1, 32])

@@ -5,13 +5,23 @@ import pytest
 import torch
 
 from pcreg.kernels import reference
+from pcreg.kernels.cpu.neighbors import surface_normals
 from pcreg.kernels.cpu.stencil import ppf_cells
-from pcreg.kernels.stencil import radius_search, surface_normals
+from pcreg.kernels.neighbors import radius_search
 from tests.kernels.clouds import DEVICE
 
 
 def normals_of_batch(points, lengths, viewpoints, radius):
-    return surface_normals(points, viewpoints, *radius_search(points, points, lengths, lengths, radius))
+    pairs = radius_search(points, points, lengths, lengths, radius)
+    return torch.from_numpy(surface_normals(*(each.numpy() for each in (points, viewpoints, *pairs))))
+
+
+def by_kernels(points, lengths, viewpoints, radius):
+    """On a GPU, or else in Triton's interpreter."""
+    plane_fit = pytest.importorskip("pcreg.kernels.triton.plane_fit", reason="no triton for this platform")
+    points, lengths, viewpoints = (each.to(DEVICE) for each in (points, lengths, viewpoints))
+    pairs = radius_search(points, points, lengths, lengths, radius)
+    return plane_fit.surface_normals(points, viewpoints, *pairs).cpu()
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5])
@@ -40,13 +50,14 @@ def test_cells_by_hand():
     assert found.tolist() == [9 * s + 3 * a + b for s, a, b in cells]
 
 
-def test_normals_are_the_least_directions_of_neighbourhoods():
+@pytest.mark.parametrize("normals_by", [normals_of_batch, by_kernels])
+def test_normals_are_the_least_directions_of_neighbourhoods(normals_by):
     rng = np.random.default_rng(2)
     points = torch.from_numpy(rng.normal(size=(300, 3)) * [1.0, 0.7, 0.2])
     lengths = torch.tensor([200, 0, 100])
     origins = torch.tensor([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
     seen_from = origins.repeat_interleave(lengths, 0)
-    normals = normals_of_batch(points.to(DEVICE), lengths.to(DEVICE), seen_from.to(DEVICE), 0.6).cpu()
+    normals = normals_by(points, lengths, seen_from, 0.6)
     pairs = reference.radius_search(points, points, lengths, lengths, 0.6)
     checked = 0
     for row in range(300):

@@ -1,11 +1,19 @@
 """The GPU's search equals the CPU's to the last triplet: on a GPU, or else in Triton's interpreter."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from pcreg.kernels import stencil
-from pcreg.kernels.tiles import Tiles
-from tests.kernels.clouds import DEVICE, ON_GPU, assert_equal, counted, random_batch, random_normals
+from tests.kernels.clouds import (
+    DEVICE,
+    ON_GPU,
+    assert_equal,
+    counted,
+    native_triplets,
+    random_batch,
+    random_normals,
+)
 
 pytest.importorskip("triton", reason="no triton for this platform")
 run = pytest.importorskip("pcreg.kernels.triton.search.run")
@@ -19,8 +27,14 @@ def batch(lengths, seed=0, dtype=torch.float32):
     return random_batch([MANY * length for length in lengths], seed=seed, dtype=dtype)
 
 
+def search_for(centres, points, centre_lengths, lengths, size, kernel_size, radius, normals=None, cube=False):
+    kernel = {"size": size, "kernel_size": kernel_size, "normals": normals, "cube": cube}
+    pairs = query.pair_search(centres, points, centre_lengths, lengths, radius)
+    return replace(pairs, symmetric=centres is points, **kernel)
+
+
 def search(*arguments):
-    return run.find_triplets([query.native_search(*arguments)])[0]
+    return run.find_triplets([search_for(*arguments)])[0]
 
 
 def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, cube=False):
@@ -28,9 +42,13 @@ def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, 
     on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
     if centres is points:
         on_device[1] = on_device[0]
-    expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest, normals, cube)
+    expected = native_triplets(centres, points, centre_lengths, lengths, *rest, normals, cube)
     there = normals and tuple(each.to(DEVICE) for each in normals)
-    assert_equal(search(*on_device, *rest, there, cube), expected)
+    found = search(*on_device, *rest, there, cube)
+    assert_equal(found, expected)
+    for brought, wanted in zip(found.tiles.tensors(), expected.tiles.tensors(), strict=True):
+        assert torch.equal(brought.cpu(), wanted)
+    assert found.tiles.max_shared == expected.tiles.max_shared
     return expected
 
 
@@ -56,7 +74,7 @@ def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius, angles
     both = (normals, normals) if angles else None
     check_native(points, points, lengths, lengths, *kernel, normals=both)
     there, both = points.to(DEVICE), both and [each.to(DEVICE) for each in both]
-    found = run.count_triplets(query.native_search(there, there, *[lengths.to(DEVICE)] * 2, *kernel, both))
+    found = run.count_triplets(search_for(there, there, *[lengths.to(DEVICE)] * 2, *kernel, both))
     wanted = counted(points, lengths, *kernel, normals if angles else None)
     assert torch.equal(found.cpu(), wanted)
 
@@ -66,7 +84,7 @@ def test_centres_beyond_the_points_and_clouds_that_only_they_have():
     queries, query_lengths = batch([9, 4, 12], seed=1)
     check_native(3 * queries - 1, points, query_lengths, lengths, 0.2, 3, 0.4)
     own, centres = points[: lengths[0]], queries[: query_lengths[0]]
-    first = stencil.native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
+    first = native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
     on_device = [tensor.to(DEVICE) for tensor in (queries, own, query_lengths, lengths[:1])]
     found = search(*on_device, 0.2, 3, 0.4)
     assert torch.equal(found.i.cpu(), first.i)
@@ -115,13 +133,8 @@ def test_far_outliers_do_not_break_the_cells():
 def test_tiles_of_more_kernel_cells_than_are_listed_together():
     """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""
     points, lengths = batch([30])
-    expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 5, 0.9)
-    points, lengths = points.to(DEVICE), lengths.to(DEVICE)
-    found = search(points, points, lengths, lengths, 0.1, 5, 0.9)
-    tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
-    assert {2, 3, 4, 5} <= set(tiles.shared_size.tolist())
-    for brought, wanted in zip(found.tiles.tensors(), tiles.tensors(), strict=True):
-        assert torch.equal(brought.cpu(), wanted)
+    expected = check_native(points, points, lengths, lengths, 0.1, 5, 0.9)
+    assert {2, 3, 4, 5} <= set(expected.tiles.shared_size.tolist())
 
 
 def test_slices_of_wider_rows_are_read_as_what_they_are():

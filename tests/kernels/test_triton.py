@@ -7,10 +7,9 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.runtime.device import deterministic
-from tests.kernels.clouds import DEVICE, ON_GPU, needs_gpu, random_batch
+from tests.kernels.clouds import DEVICE, ON_GPU, native_triplets, needs_gpu, random_batch, tiled
 
 pytest.importorskip("triton", reason="no triton for this platform")
 pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter", "by_triton")
@@ -27,7 +26,8 @@ def made_up(T, n_out, n_in, n_cells):
     i = torch.randint(max(n_out, 1), (T,), generator=generator)
     j = torch.randint(max(n_in, 1), (T,), generator=generator)
     k = torch.randint(n_cells, (T,), generator=generator)
-    return Triplets.from_unsorted(*(each.to(DEVICE) for each in (i, j, k)), n_out, n_in, n_cells)
+    ijk = (each.to(DEVICE) for each in (i, j, k))
+    return tiled(Triplets.from_unsorted(*ijk, n_out, n_in, n_cells))
 
 
 def check(triplets, C, M, precision="float32"):
@@ -140,7 +140,7 @@ def test_results_are_bit_equal():
 def test_offsets_beyond_two_to_the_31():
     n = 2**25 + 5  # times 64 channels: 2^31 elements and some
     rows = torch.tensor([0, 7, n - 1], device=DEVICE)
-    triplets = Triplets.from_unsorted(rows, rows, torch.zeros_like(rows), n, n, 1)
+    triplets = tiled(Triplets.from_unsorted(rows, rows, torch.zeros_like(rows), n, n, 1))
     features = torch.zeros(n, 64, dtype=torch.float16, device=DEVICE)
     features[-1] = 1
     weight = torch.ones(1, 1, 64, 64, dtype=torch.float16, device=DEVICE)

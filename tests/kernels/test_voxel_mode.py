@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import conv3d, conv_transpose3d
 
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.stencil import native_triplets
+from tests.kernels.clouds import native_triplets
 
 SIDE = 8
 

@@ -112,7 +112,10 @@ def _near(
 
 
 def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Normals (N, 3) as pcreg.kernels.stencil.surface_normals returns them."""
+    """Unit normals (N, 3) of points (N, 3) to the side of their viewpoints (N, 3), as of `plane_normals`.
+
+    Row i of pairs (T,), ascending, has neighbour j (T,), itself included. Takes about 60 bytes for each pair.
+    """
     counts = np.bincount(i, minlength=len(points))
     sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
     towards = (viewpoints - points).astype(np.float64)

@@ -1,4 +1,8 @@
-"""Neighbours of convolution centres and the kernel cells that they are in: see pcreg.kernels.stencil.
+"""Neighbours of convolution centres and the kernel cells that they are in.
+
+The kernel is a local t x t x t grid, t odd, centred on an original point. Its cells have edge h; cell
+(x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
+c = (t-1)/2, the order of torch.nn.functional.conv3d.
 
 A point-pair kernel has cells of distance and heights instead of axes. For centre i with normal n_i and
 point j with normal n_j at the offset d they are steps of three numbers that no rotation of the cloud changes
@@ -18,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.kernels.cpu.neighbors import Pairs, Rows, from_both_ends, pairs_between, pairs_within
-from pcreg.kernels.pyramid_config import half_width
 
 PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
 
@@ -109,7 +112,7 @@ def _cells_from_both_ends(
 def _cells(pairs: Pairs, size: float, kernel_size: int, radius: float, normals: Normals | None) -> Rows:
     """k (T,) of j as i sees it."""
     if normals is None:  # along the axes
-        half = half_width(kernel_size)
+        half = kernel_size // 2
         x, y, z = np.rint(pairs.offset / size).clip(-half, half) + half
         cells: Rows = ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact
         return cells

@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu import neighbors
 from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
@@ -15,6 +16,18 @@ MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet within rounding
 MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
 MIN_VARIANCE_RATIO = tl.constexpr(neighbors.MIN_VARIANCE_RATIO)
 TINY = tl.constexpr(torch.finfo(torch.float64).tiny)
+
+
+def surface_normals(points: Tensor, viewpoints: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """Unit normals (N, 3) of points (N, 3) to the side of their viewpoints (N, 3), as of `plane_normals`.
+
+    Row i of pairs (T,), ascending, has neighbour j (T,), itself included. Takes about 90 bytes for each pair.
+    """
+    counts = counts_of_sorted(i, len(points))
+    x, y, z = (points[j] - points[i]).unbind(1)
+    terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+    sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
+    return plane_normals(counts, sums.double(), (viewpoints - points).double()).to(points.dtype)
 
 
 def plane_normals(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:

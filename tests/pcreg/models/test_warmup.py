@@ -13,7 +13,7 @@ from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.models import torch_inference
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import Architecture
-from tests.kernels.clouds import DEVICE
+from tests.kernels.clouds import DEVICE, tiled_pyramid
 from tests.pcreg.scenes import wavy_sheet
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -35,7 +35,8 @@ def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
     compile_kernels = torch_inference.compile_kernels.__wrapped__  # without its cache
     compiled = compile_kernels(architecture, DEVICE, torch_inference.ALL_SIZES)
     batch = PointBatch.from_clouds([wavy_sheet(1000)]).to(DEVICE)
-    pyramids = [Pyramid.build(batch, replace(architecture, voxel=voxel)) for voxel in (1e-4, 0.1)]
+    built = (Pyramid.build(batch, replace(architecture, voxel=voxel)) for voxel in (1e-4, 0.1))
+    pyramids = list(map(tiled_pyramid, built))
     with launch.collected_launches() as needed:
         for pyramid in pyramids:
             network(pyramid)

@@ -58,30 +58,21 @@ class Search:
         return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)
 
 
-def native_search(
-    centres: Tensor,
-    points: Tensor,
-    centre_lengths: Tensor,
-    lengths: Tensor,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: tuple[Tensor, Tensor] | None = None,
-    cube: bool = False,
+def pair_search(
+    queries: Tensor, points: Tensor, query_lengths: Tensor, lengths: Tensor, radius: float
 ) -> Search:
-    """A single search, with the arguments of `pcreg.kernels.stencil.native_triplets`."""
+    """A search into a single kernel cell, with the arguments of `pcreg.kernels.neighbors.radius_search`."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
-    if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
+    if queries.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
         raise ValueError(
-            f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
+            f"queries are {queries.dtype} and points {points.dtype}; pass both in float32 or both in float64"
         )
-    edge, n_clouds, symmetric = radius * (1 + EDGE_SLACK), len(lengths), centres is points
+    edge, n_clouds = radius * (1 + EDGE_SLACK), len(lengths)
     cloud = cloud_numbers(lengths, len(points))
     index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
-    own = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
-    kernel = size, kernel_size, radius, cube
-    return Search(index, centres.contiguous(), own, *kernel, normals=normals, symmetric=symmetric)
+    own = cloud_numbers(query_lengths, len(queries))
+    return Search(index, queries.contiguous(), own, radius, 1, radius)
 
 
 class Totals(NamedTuple):

@@ -82,11 +82,11 @@ class _Run:
             mine = slice(row.first_triplet, row.first_triplet + one.length)
             K = search.n_cells
             segments = k_offsets[row.first_offset : row.first_offset + K + 1]
-            triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
             own = source[row.first_bucket : row.first_bucket + search.n_buckets].view(K, row.n_out)
             offsets = tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
-            triplets.take_tiles(Tiles(own, first, size, offsets, one.max_shared))
-            results.append(triplets)
+            tiles = Tiles(own, first, size, offsets, one.max_shared)
+            ends = row.n_out, row.n_in
+            results.append(Triplets(i[mine], j[mine], segments, *ends, search.symmetry, tiles))
         return results
 
     def _visited(self) -> Tensor:
