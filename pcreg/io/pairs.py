@@ -82,6 +82,6 @@ def evenly(items: list[Item], limit: int | None) -> list[Item]:
     """Select at most `limit` items, spread evenly over the list and in its order; None keeps all."""
     if limit is None or limit >= len(items):
         return items
-    if limit < 1:
-        raise InputError(f"limit={limit}: give one pair or more")
+    if limit < 0:
+        raise InputError(f"limit={limit}: give a number of pairs")
     return [items[row] for row in np.linspace(0, len(items) - 1, limit).round().astype(int)]

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 CONFIGS = Path(__file__).parents[2] / "configs" / "data"
 
 
-@pytest.mark.parametrize("name", ["3dmatch", "3dlomatch", "kitti", "folder"])
+@pytest.mark.parametrize("name", ["3dmatch", "kitti", "folder"])
 def test_every_argument_has_its_key_and_default(name):
     cfg = OmegaConf.load(CONFIGS / f"{name}.yaml")
     parameters = inspect.signature(get_class(cfg.pop("_target_"))).parameters
