@@ -1,16 +1,16 @@
 """Arrays on the CPU (NumPy) or on a GPU (torch), under one namespace.
 
-Algorithms of geometry and registration are written once, over the namespace of the arrays that they get:
+Algorithms of geometry and registration are written once, over the namespace of their input arrays:
 
     xp = namespace(points)
     lowest = xp.min(points, axis=0)
 
-Arrays with a row per point stay where they are. Motions, and whatever has a row per hypothesis, are NumPy
+Arrays with a row per point stay on their device. Motions, and arrays with a row per hypothesis, are NumPy
 arrays on the host. Without a GPU torch is not imported. A device is named by a string: `cpu` means NumPy,
 anything else torch.
 
 Five primitives dispatch by device: nearest neighbours (`Index`), `scatter_min`, the direction of a normal,
-the sum of an ICP step and the count of a consensus. NumPy and SciPy define them.
+the sum of an ICP step and the count of a consensus. The versions in NumPy and SciPy are the reference.
 """
 
 from typing import Any, TypeAlias
@@ -22,11 +22,11 @@ from scipy.spatial import cKDTree
 from pcreg.runtime import parallel
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
-FEW = {"leafsize": 64, "balanced_tree": False, "compact_nodes": False}  # built in two thirds of the time
+FEW = {"leafsize": 64, "balanced_tree": False, "compact_nodes": False}  # saves a third of the build
 
 
 def namespace(array: Array) -> Any:
-    """Return the module with the functions of the array API standard for arrays of this kind."""
+    """Return the module with the array API functions for this kind of array."""
     return array_api_compat.array_namespace(array)
 
 
@@ -41,12 +41,12 @@ def to_device(array: Array, device: str) -> Array:
 
 
 def like(array: Any, other: Array) -> Array:
-    """Return the array, or nested sequence, as one of the kind and on the device of another one."""
+    """Convert an array or nested sequence to the array type and device of `other`."""
     return to_host(array) if is_on_host(other) else _tensor(array, other.device)
 
 
 def to_host(array: Any) -> np.ndarray:
-    """Return the array as a NumPy array, after the device has computed it."""
+    """Return the array as a NumPy array; waits for the device."""
     return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
@@ -54,7 +54,7 @@ def take(array: Array, rows: Array, axis: int = 0) -> Array:
     """Return rows (M,) int64 of an array (N, ...), or columns along another axis, in C order."""
     if is_on_host(array):
         return array.take(rows, axis)
-    return array.index_select(axis, rows)  # the namespace's has three launches more, for negative rows
+    return array.index_select(axis, rows)  # `take` of the namespace needs three more launches
 
 
 def _tensor(array: Any, device: Any) -> Array:
@@ -71,7 +71,7 @@ def every_nth(rows: Array, max_rows: int) -> Array:
 
 
 def scatter_min(values: Array, index: Array, size: int) -> Array:
-    """Least of the values (...) float64 at each index (...) int64 below `size`: (size,), inf without one."""
+    """Return the minimum (size,) of values (...) float64 at each index (...) int64; inf without a value."""
     if is_on_host(values):
         least = np.full(size, np.inf)
         np.minimum.at(least, index, values)
@@ -81,10 +81,10 @@ def scatter_min(values: Array, index: Array, size: int) -> Array:
 
 
 class Index:
-    """Nearest neighbours among points (M, 3) float64, metres, M >= 1; answers are on their device."""
+    """Nearest-neighbour index of points (M, 3) float64, metres, M >= 1; results are on the points' device."""
 
     def __init__(self, points: Array, *, few: bool = False) -> None:
-        """Index the points. With `few` queries to come the tree is built faster and searched slower."""
+        """Index the points. With `few`, for few queries, the tree is built faster and searched slower."""
         self.points = points
         self._on_gpu = not is_on_host(points) and points.is_cuda
         if not self._on_gpu:
@@ -93,13 +93,13 @@ class Index:
     def query(
         self, queries: Array, k: int | list[int] = 1, max_distance: float = np.inf
     ) -> tuple[Array, Array]:
-        """Metres and rows of the k nearest points closer than `max_distance` to queries (Q, 3).
+        """Find the k nearest points closer than `max_distance` to each of queries (Q, 3).
 
-        Both (Q, k), nearest first, or (Q,) for k = 1: float64 and int64. Where there are fewer, the distance
-        is inf and the row M.
+        Returns distances (float64, metres) and rows (int64), both (Q, k), nearest first, or (Q,) for k = 1.
+        A missing neighbour has the distance inf and the row M.
         """
         if self._on_gpu:
-            from pcreg.kernels.triton.points import k_nearest, nearest  # comes with builds for GPUs only
+            from pcreg.kernels.triton.points import k_nearest, nearest  # only GPU builds have Triton
 
             if k == 1:
                 return nearest.nearest_points(queries, self.points, max_distance)
@@ -113,9 +113,9 @@ class Index:
         return like(distance, self.points), like(row, self.points)
 
     def kth_distance(self, queries: Array, k: int, max_distance: float = np.inf) -> Array:
-        """Metres (Q,) from queries (Q, 3) to the k-th nearest point; inf from `max_distance` on."""
+        """Return distances (Q,) in metres to the k-th nearest point; inf unless below `max_distance`."""
         if self._on_gpu:
             from pcreg.kernels.triton.points import k_nearest
 
             return k_nearest.kth_distance(queries, self.points, k, max_distance)
-        return self.query(queries, [k], max_distance)[0][:, 0]  # SciPy's, of the k-th alone
+        return self.query(queries, [k], max_distance)[0][:, 0]  # a list asks SciPy for the k-th alone

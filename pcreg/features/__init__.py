@@ -1,1 +1,1 @@
-"""From a cloud to keypoints and their descriptors, learned or FPFH."""
+"""Keypoints of a cloud and their descriptors, learned or FPFH."""

@@ -25,7 +25,7 @@ class Description:
     features: Array  # (M, C) float32
 
     def on(self: OnDevice, device: str) -> OnDevice:
-        """Return the same with its arrays on another device: NumPy for `cpu`, else tensors."""
+        """Return a copy with its arrays on another device: NumPy for `cpu`, else tensors."""
         moved = {each.name: getattr(self, each.name) for each in fields(self)}
         for name, value in moved.items():
             if getattr(value, "ndim", 0) and value.shape != (3,):  # a single viewpoint stays on the host
@@ -33,7 +33,7 @@ class Description:
         return replace(self, **moved)
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Description":
-        """Description of some of the points."""
+        """Return the description of some of the points."""
         return Description(self.points[rows], self.features[rows])
 
 
@@ -43,8 +43,8 @@ class Descriptor(Protocol):
 
     name: str
     voxel: float  # metres
-    fingerprint: str  # changes with anything learned that the features depend on
-    device: str  # on which it is computed, such as cpu
+    fingerprint: str  # identifies the learned weights and their use; empty without weights
+    device: str  # of the descriptions, such as cpu
     reflection_invariant: bool  # a cloud and its mirror image have the same features
 
     @property
@@ -57,7 +57,7 @@ class Descriptor(Protocol):
 
         Args:
             points: (N, 3) float64, metres, on any device.
-            viewpoints: (N, 3) float64, metres, from where each point was seen; by default the origin.
+            viewpoints: (N, 3) float64, metres, the sensor position of each point; by default the origin.
 
         Returns:
             The description, on the descriptor's device.
@@ -66,13 +66,13 @@ class Descriptor(Protocol):
 
 
 def check_voxel(voxel: float) -> None:
-    """Raise InputError unless this is a length."""
+    """Raise InputError unless the voxel size is positive and finite."""
     if not 0 < voxel < np.inf:
         raise InputError(f"voxel={voxel}: give metres, more than zero")
 
 
 def checked(descriptor: Descriptor, found: Description) -> Description:
-    """Return a description; InputError unless its features are finite, a row for each point."""
+    """Return the description; raise InputError unless each point has a row of finite features."""
     if len(found.points) == len(found.features) and namespace(found.features).isfinite(found.features).all():
         return found
     raise InputError(

@@ -1,7 +1,7 @@
-"""A cache of descriptions on disk, so that each is computed once whatever is measured with it.
+"""Cache of descriptions on disk, so that several evaluations compute each description once.
 
-A file is named by a checksum over everything that it depends on: the points of the cloud, the descriptor with
-its settings and weights, the versions of the packages and the code that computed it.
+Checksums in a file's path cover everything that the description depends on: the points of the cloud, the
+descriptor with its settings and weights, the versions of the packages and the code.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from pcreg.runtime.records import DESCRIBING, code_fingerprint
 
 
 class FeatureCache:
-    """Descriptions by `descriptor` in `folder`; `identity` is what they depend on besides the points."""
+    """Descriptions by `descriptor` in `folder`; `identity` holds all settings that change a description."""
 
     def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
         code = code_fingerprint(*DESCRIBING, inspect.getfile(type(descriptor)))
@@ -31,7 +31,7 @@ class FeatureCache:
         self.descriptor = descriptor
 
     def file_of(self, points: np.ndarray) -> Path:
-        """File with the description of the cloud (N, 3), which is computed if there is none."""
+        """Return the file with the description of a cloud (N, 3); compute the file if it is missing."""
         points = np.ascontiguousarray(points, dtype=np.float64)
         path = self.folder / f"{_digest(points.tobytes())}.npz"
         if not path.is_file():
@@ -47,18 +47,18 @@ class FeatureCache:
 
 
 def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
-    """File with the description of a cloud of the data set."""
+    """Return the file with the description of a cloud of the data set."""
     return features.file_of(points_of(dataset, name))
 
 
 def read_described(path: Path) -> tuple[Description, float]:
-    """Read a description from the cache, and the seconds that it took, of the CPU or of a GPU's clock.
+    """Read a description from the cache, and the seconds of its computation.
 
-    Raises InputError if the file is damaged, or was removed.
+    Seconds are CPU time on the CPU, elapsed time on a GPU. Raises InputError for a damaged or missing file.
     """
     if not path.is_file():
         raise InputError(
-            f"{path}: kept features were removed while they were needed; leave the folder and run again"
+            f"{path}: kept features were removed during the run; do not change the folder, and run again"
         )
     damaged = f"{path}: kept features are damaged; delete the file and run again"
     with refusing(damaged, *DAMAGED_NPZ), np.load(path) as arrays:

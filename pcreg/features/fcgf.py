@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MIN_VOXEL = 1e-4  # metres; clouds with a finer one are enlarged, as the network rounds to micrometres
+MIN_VOXEL = 1e-4  # metres; below this size clouds are enlarged, as the network rounds to micrometres
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/notes/2026-11-22-descriptors.md
 
 
@@ -33,9 +33,9 @@ class FCGF:
     The network has no unit of length: with twice the voxel size its receptive field has twice the width.
 
     Args:
-        network: In PyTorch, which is moved to the device, or for inference on the CPU.
-        device: `cpu`, `cuda`, `cuda:N` or `auto`.
-        scales: Multiples of the voxel size, whose descriptors stand side by side.
+        network: A network in PyTorch, which is moved to the device, or one for inference on the CPU.
+        device: `cpu`, `cuda`, `cuda:N` or `auto`; an InferenceResUNet always runs on the CPU.
+        scales: Multiples of the voxel size; the descriptors of all scales are concatenated.
     """
 
     name = "fcgf"
@@ -57,7 +57,7 @@ class FCGF:
             self.device = choose_device(device)
             self.network = TorchInference(network, self.device)
         self.voxel = network.architecture.voxel
-        # Distances and heights over tangent planes are the same in a mirror
+        # Reflection keeps distances and heights over tangent planes
         self.reflection_invariant = network.architecture.kernel == "ppf"
         several = ", ".join(f"{scale:g}" for scale in self.scales)
         self.fingerprint = self.network.fingerprint + (f", scales {several}" if len(self.scales) > 1 else "")
@@ -73,18 +73,18 @@ class FCGF:
 
         Args:
             weights: A .safetensors file of `pcreg train`; by default the shipped one.
-            device: `cpu`, `cuda`, `cuda:N` or `auto`; for a GPU the kernels begin to be compiled.
-            voxel: Metres; by default that of the training.
-            scales: Multiples of the voxel size, whose descriptors stand side by side.
+            device: `cpu`, `cuda`, `cuda:N` or `auto`; for a GPU, threads start to compile the kernels.
+            voxel: Voxel size in metres; by default that of the training.
+            scales: Multiples of the voxel size; the descriptors of all scales are concatenated.
 
         Raises:
-            InputError: For a file that cannot be used.
+            InputError: The file, the voxel size or the scales cannot be used.
         """
         learned = FCGF(_load(weights or WEIGHTS, choose_device(device)), device, scales)
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
-        """Return the same network at another voxel size in metres; InputError if that is no length."""
+        """Return a copy with another voxel size in metres; raise InputError unless that is positive."""
         check_voxel(voxel)
         other = copy(self)
         other.voxel = voxel
@@ -92,13 +92,13 @@ class FCGF:
 
     @property
     def label(self) -> str:
-        """Name, checksum of the weights, and the voxel size of their training if it is another."""
+        """Name, checksum of the weights, and the voxel size of the training if it differs."""
         trained = self.network.architecture.voxel
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
-        """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
+        """Describe a cloud, as in `pcreg.features.base.Descriptor`; results repeat bit by bit."""
         kept, seen_from = downsampled(points, viewpoints, self.voxel, self.device)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         # A power of two, as other factors would round coordinates
@@ -108,7 +108,7 @@ class FCGF:
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
-    """Load a network for a device: on the CPU one without PyTorch, but for those with `snap`."""
+    """Load a network for a device; on the CPU without PyTorch, unless the network has `snap`."""
     stored = read_weights(weights)
     if device == "cpu" and not stored.architecture.snap:
         return InferenceResUNet(stored)
@@ -122,7 +122,7 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
 
 
 def check_scales(scales: Sequence[float]) -> tuple[float, ...]:
-    """Return the scales; InputError unless they are 1 and then larger finite numbers."""
+    """Return the scales as a tuple; raise InputError unless they are 1 and then larger finite numbers."""
     numbers = isinstance(scales, Sequence) and all(isinstance(scale, int | float) for scale in scales)
     if not numbers or list(scales[:1]) != [1] or not all(1 < scale < np.inf for scale in scales[1:]):
         raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")

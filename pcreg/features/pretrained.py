@@ -1,6 +1,6 @@
-"""The shipped weights, and the voxel sizes at which their training saw rooms and streets.
+"""The shipped weights, and the voxel sizes of rooms and streets in their training.
 
-A network of ours has no unit of length, so its weights serve at any voxel size.
+The network has no unit of length, so the weights can be used at any voxel size.
 """
 
 from importlib.resources import files
@@ -8,4 +8,4 @@ from pathlib import Path
 
 WEIGHTS = Path(str(files("pcreg.weights"))) / "fcgf.safetensors"
 ROOM_VOXEL, STREET_VOXEL = 0.05, 0.3  # metres: rooms seen by depth cameras, streets seen by LiDARs
-MIN_OUTDOOR_VOXEL = 0.1  # metres: LiDAR scans of streets suit as much or more, but so do rooms of few points
+MIN_OUTDOOR_VOXEL = 0.1  # metres: streets suit this voxel size or a larger one, as do rooms of few points
