@@ -1,6 +1,7 @@
-"""ResUNet for inference on the CPU, in NumPy and SciPy, as importing PyTorch takes longer than a small pair.
+"""ResUNet for inference on the CPU, in NumPy and SciPy.
 
-The layers are those of pcreg.models.resunet, with the norms folded into the weights.
+Importing PyTorch takes longer than registering a small pair. The layers are those of pcreg.models.resunet,
+with the batch norms folded into the weights.
 """
 
 from collections.abc import Sequence
@@ -20,19 +21,19 @@ from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.weights_file import STATISTICS, StoredWeights
 from pcreg.runtime import parallel
 
-EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
+EPSILON = np.float32(1e-5)  # default of PyTorch's batch norm
 
 Floats = NDArray[np.float32]
 
 
 class InferenceResUNet:
-    """Network without `snap` from points to one descriptor per point."""
+    """Network without `snap` that computes one descriptor per point."""
 
     def __init__(self, stored: StoredWeights) -> None:
         self.architecture, tensors = stored.architecture, stored.tensors
         self._head = [np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("conv1_tr", "final")]
         self._bias = tensors["final.bias"]
-        with ThreadPoolExecutor(1) as thread:  # both take equally long
+        with ThreadPoolExecutor(1) as thread:  # the checksum takes as long as the folding
             fingerprint = thread.submit(lambda: stored.fingerprint)
             self._layers = _folded(tensors)
         self.fingerprint = fingerprint.result()
@@ -44,11 +45,11 @@ class InferenceResUNet:
         voxel: float,
         scales: Sequence[float] = (1.0,),
     ) -> Floats:
-        """Descriptors (N, C) of points (N, 3), one per `voxel` metres, seen from `viewpoints` or the origin.
+        """Compute unit descriptors (N, S C) of points (N, 3), one point per voxel, at S scales.
 
-        Descriptors at several `scales`, multiples of the voxel size of which the first is 1, stand side by
-        side, of unit length together. A point that the cloud downsampled to a scale does not hold has the
-        descriptor of the nearest point that it holds.
+        `voxel` is in metres, and `viewpoints` (N, 3) default to the origin. The descriptors at all `scales`,
+        multiples of the voxel size with 1 first, are concatenated. For a larger scale the cloud is
+        downsampled; a point that is left out has the descriptor of the nearest point kept.
         """
         with parallel.one_for_blas():
             first = self._describe(points, viewpoints, voxel)
@@ -86,7 +87,7 @@ class InferenceResUNet:
         return out
 
     def _block(self, layer: str, features: Floats, within: Convolution) -> Floats:
-        """A residual block."""
+        """Apply a residual block."""
         out = self._conv(f"block{layer}.conv1", features, within)
         np.maximum(out, 0, out=out)
         out = self._conv(f"block{layer}.conv2", out, within)
@@ -95,7 +96,7 @@ class InferenceResUNet:
         return out
 
     def _conv(self, name: str, features: Floats, into: Convolution) -> Floats:
-        """A convolution with its norm."""
+        """Apply a convolution and its batch norm."""
         weight, bias = self._layers[name]
         out = into(features, weight)
         out += bias
@@ -116,7 +117,7 @@ def _folded(tensors: dict[str, NDArray[Any]]) -> dict[str, tuple[Floats, Floats]
 def _neighbourhoods(
     points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, config: PyramidConfig
 ) -> tuple[NDArray[np.int32], list[Convolution], list[Convolution], list[Convolution]]:
-    """Fields `stem` (K, N), `same` and `down` of a Pyramid of points (N, 3), and the way back up."""
+    """Fields `stem` (K, N), `same` and `down` of a Pyramid of points (N, 3), and `down` transposed."""
     low = points.min(0) if len(points) else np.zeros(3)
     levels, rows = [rounded(points - low).astype(np.float32)], []
     for level in range(1, config.n_levels):

@@ -36,7 +36,7 @@ class FirstConv(PointConv):
         super().__init__(1, out_channels, kernel_size)
 
     def forward(self, counts: Tensor, identity: Triplets | None, epilogue: Epilogue = NOTHING) -> Tensor:
-        """counts (K, N) -> (N, M); given `identity` triplets, by the kernels of the convolution."""
+        """counts (K, N) -> (N, M); with `identity` triplets, as a convolution over them."""
         K, M = len(self.weight), self.weight.shape[3]
         autocast = torch.is_autocast_enabled(counts.device.type)
         dtype = torch.get_autocast_dtype(counts.device.type) if autocast else self.weight.dtype
@@ -51,7 +51,7 @@ class FirstConv(PointConv):
 
 
 class ResidualBlock(nn.Module):
-    """Residual block: conv, norm, relu, conv, norm, plus the input, relu; the width stays."""
+    """Residual block of constant width: relu(norm2(conv2(relu(norm1(conv1(x))))) + x)."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -75,9 +75,9 @@ def normed_conv(
     residual: Tensor | None = None,
     relu: bool = False,
 ) -> Tensor:
-    """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution.
+    """Compute relu(norm(conv(features)) + residual); in inference as the epilogue of the convolution.
 
-    In training each group of rows has its own statistics, and updates the running ones in turn.
+    In training each group of rows has its own statistics, and the groups update the running ones in turn.
     """
     if norm.training:
         return batch_norm(conv(features, triplets), groups, norm, residual, relu)
@@ -88,9 +88,9 @@ def normed_conv(
 
 
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
-    """relu(layer(features)); given `identity` triplets, for inference, by the kernels of the convolution.
+    """Compute relu(layer(features)); with `identity` triplets, for inference, as a convolution over them.
 
-    By these kernels a row is the same to the last bit whatever other clouds are in the batch.
+    The convolution computes each row bit by bit the same, whatever other clouds are in the batch.
     """
     if identity is None:
         return torch.relu(layer(features)) if relu else layer(features)

@@ -1,4 +1,4 @@
-"""ResUNet with the names and widths of FCGF's ResUNetBN2C, on native points.
+"""ResUNet with the layer names and widths of FCGF's ResUNetBN2C, on native points.
 
 Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
 """
@@ -13,7 +13,7 @@ from pcreg.models.weights_file import Architecture
 
 
 class ResUNet(nn.Module):
-    """Network from points to one unit-length descriptor per point."""
+    """Network that computes one unit-length descriptor per point."""
 
     def __init__(self, architecture: Architecture):
         super().__init__()
@@ -29,7 +29,7 @@ class ResUNet(nn.Module):
         self.frozen_norms = False
 
     def train(self, mode: bool = True) -> "ResUNet":
-        """Set the mode; norms keep their statistics with `frozen_norms`."""
+        """Set the mode; with `frozen_norms` the batch norms stay in evaluation mode."""
         super().train(mode)
         for layer in self.modules():
             if self.frozen_norms and isinstance(layer, nn.BatchNorm1d):
@@ -44,7 +44,7 @@ class ResUNet(nn.Module):
         identity = None if torch.is_grad_enabled() else Triplets.identity(n, device)
 
         def onto(level: int, name: str, features: Tensor, into: Triplets | None) -> Tensor:
-            """A convolution into a level, and a residual block within it."""
+            """Apply a convolution into a level, then a residual block within that level."""
             conv, norm, block = (getattr(self, f"{part}{name}") for part in ("conv", "norm", "block"))
             return block(normed_conv(conv, norm, features, into, groups[level]), same[level], groups[level])
 

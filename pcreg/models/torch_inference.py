@@ -1,4 +1,4 @@
-"""ResUNet in PyTorch for inference on arrays, on a GPU and with `snap`, and its kernels compiled ahead."""
+"""ResUNet in PyTorch for inference on a GPU or with `snap`, and the compilation of its kernels."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Points of each level of a LiDAR scan and of a fragment of a room, described at three scales.
 TYPICAL = ((37_000, 13_000, 5_000, 1_800), (9_000, 2_200, 700, 200))
-# Also sizes with which no convolution shares tiles among programs, and sizes with which all do.
+# Adds sizes at which no convolution shares tiles among programs, and sizes at which all do.
 ALL_SIZES = (*TYPICAL, (20_000,) * 4, (1,) * 4)
 
 
@@ -36,18 +36,17 @@ class TorchInference:
     def __init__(self, network: ResUNet, device: str) -> None:
         self.architecture, self.fingerprint = network.architecture, fingerprint(network)
         self._network, self._device = network.to(device).eval(), device
-        # Kernels keep parts of weights by version, which fused steps and averages on a GPU do not raise
+        # Parts of weights are cached by version, which fused optimizer steps and averages do not raise
         torch.autograd.graph.increment_version(network.parameters())
 
     def describe(
         self, points: Array, viewpoints: Array | None, voxel: float, scales: Sequence[float] = (1.0,)
     ) -> Array:
-        """Describe points as pcreg.models.inference.InferenceResUNet does; repeats to the last bit.
+        """Describe points like pcreg.models.inference.InferenceResUNet; results repeat bit by bit.
 
-        On a GPU the result is a tensor there, on the CPU an array.
-
-        One pass computes all scales: at a scale s the cloud is one more of the batch, in units of s. On the
-        CPU one thread computes: beside other processes threads would wait for each other at every operator.
+        Returns a tensor on the GPU, or a NumPy array. One pass computes all scales: the batch holds the cloud
+        once for each scale s, divided by s. The CPU uses one thread: beside other processes, threads would
+        wait for each other at every operator.
         """
         if self._device != "cpu":
             compile_kernels(self.architecture, self._device)
@@ -67,12 +66,12 @@ class TorchInference:
             return to_device(features, self._device)
 
     def _there(self, rows: Array) -> Tensor:
-        # The rows have been read when this returns; the device is not waited for.
+        # For a GPU the host rows have been read once this returns, but the device may still be busy.
         return torch.as_tensor(rows).to(self._device, non_blocking=True)
 
 
 def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
-    """Nearest of the downsampled points (M, 3) to each of points (N, 3): (N,) int64."""
+    """Rows (N,) int64 of the downsampled points (M, 3) that are nearest to points (N, 3)."""
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64, device=points.device)
     return Index(downsampled).query(points)[1]
@@ -83,13 +82,13 @@ def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
 def compile_kernels(
     architecture: Architecture, device: str, sizes: Sequence[Sequence[int]] = TYPICAL
 ) -> "Compilation":
-    """Begin to compile, in threads, the kernels of a registration by such networks on a GPU, once.
+    """Start to compile, in threads, the GPU kernels of a registration by such networks; runs once.
 
-    The weights need not have been loaded: everything is run with its launches collected instead of made.
-    Which kernels a cloud needs depends on the `sizes` of its levels alone: a convolution of few tiles shares
-    them among programs.
+    An uninitialized network is run, and its launches are collected instead of made. Which kernels a cloud
+    needs depends on the `sizes` of its levels alone: a convolution of few tiles shares each tile among
+    programs.
     """
-    starting = Thread(target=_start, args=(device,))  # takes a second, in which Python goes on
+    starting = Thread(target=_start, args=(device,))  # takes a second, while this thread goes on
     starting.start()
     network = uninitialized(architecture).to(device).eval()
     starting.join()
@@ -104,7 +103,7 @@ def compile_kernels(
 
 
 def _start(device: str) -> None:
-    """Start CUDA and Triton's driver, and have Triton take a checksum of itself, once for all threads."""
+    """Initialize CUDA, Triton's driver and Triton's checksum of itself, once for all threads."""
     torch.zeros(1, device=device)
     from triton.runtime import driver
     from triton.runtime.cache import triton_key
@@ -114,7 +113,7 @@ def _start(device: str) -> None:
 
 
 def _search_and_estimate(architecture: Architecture, device: str) -> None:
-    """Launch what builds a pyramid, and finds and refines a motion."""
+    """Launch the kernels that build a pyramid, and those of RANSAC and ICP."""
     from pcreg.kernels.triton.points import k_nearest, nearest
 
     nothing = torch.empty(0, 3, device=device)
@@ -129,7 +128,7 @@ def _search_and_estimate(architecture: Architecture, device: str) -> None:
 
 
 def _pyramid(sizes: Sequence[int], architecture: Architecture, device: str) -> Pyramid:
-    """A pyramid with levels of these sizes whose content is anything."""
+    """Make a pyramid with levels of these sizes and arbitrary content."""
     levels = []
     for n in sizes:
         points = torch.empty(n, 3, device=device)

@@ -21,7 +21,7 @@ from pcreg.runtime.files import replacing
 def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None:
     """Write parameters, statistics and architecture of a network, atomically.
 
-    With `half` parameters are rounded to float16; statistics stay as they are.
+    With `half` the parameters are rounded to float16; the statistics keep their dtype.
     """
     from safetensors.torch import save
 
@@ -38,8 +38,8 @@ def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None
 def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) -> ResUNet:
     """Load the network of a .safetensors file, in evaluation mode, on the CPU.
 
-    `required` gives fields that the architecture has to have; None allows anything. A required voxel size
-    replaces that of the file, as a network has no unit of length. Raises InputError for a file that is
+    `required` holds values that fields of the architecture must have; None allows any value. A required voxel
+    size replaces that of the file, as a network has no unit of length. Raises InputError for a file that is
     missing, damaged, or holds the weights of another network.
     """
     network, required = network_of(read_weights(path)), dict(required or {})
@@ -51,22 +51,22 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
         value = tuple(value) if isinstance(value, list) else value
         if value not in (None, found):
             raise InputError(
-                f"model.{field}={value}: the network of {path} has {found}, and weights fit no other; "
-                f"leave model.{field} as it is there"
+                f"model.{field}={value}: the network of {path} has {found}, and its weights fit no other "
+                f"value; set model.{field} to that"
             )
     return network
 
 
 def network_of(stored: StoredWeights) -> ResUNet:
-    """Make the network of these weights, in evaluation mode, on the CPU."""
+    """Make the network with these weights, in evaluation mode, on the CPU."""
     tensors = {name: torch.from_numpy(array) for name, array in stored.tensors.items()}
     return _fill(uninitialized(stored.architecture), tensors)
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
-    """Mix `share` of the weights of the first network with the rest of the last, of one architecture.
+    """Interpolate networks of one architecture: `share` of the first one's weights, the rest of the last's.
 
-    Part of the way back, fine-tuned weights forget less (Wortsman et al., CVPR 2022).
+    Interpolated with the initial weights, fine-tuned weights forget less (Wortsman et al., CVPR 2022).
     """
     start, end = first.state_dict(), last.state_dict()
     mixed = {
@@ -84,7 +84,7 @@ def fingerprint(network: nn.Module) -> str:
 
 
 def uninitialized(architecture: Architecture) -> ResUNet:
-    """Make a network whose weights hold anything; draws no random numbers and starts no thread."""
+    """Make a network with arbitrary weights, without drawing random numbers or starting threads."""
     with ONE_THREAD, _WithoutInitialization():
         return ResUNet(architecture)
 
@@ -97,7 +97,7 @@ def _fill(network: ResUNet, tensors: dict[str, torch.Tensor]) -> ResUNet:
 
 
 class _WithoutInitialization(TorchFunctionMode):
-    """Mode in which new tensors are not filled; the meta device would import modules for three seconds."""
+    """Mode that leaves new weights unfilled; the meta device would import modules for three seconds."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -1,4 +1,4 @@
-"""Architecture of a network and content of its .safetensors file of weights, as arrays."""
+"""Architecture of a network, and the arrays in its .safetensors file of weights."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Architecture(PyramidConfig):
     decoder: tuple[int, ...] = (64, 64, 64, 128)  # channels of levels 1 to 4 on the way up
 
     def __post_init__(self):
-        for name in ("encoder", "decoder"):  # lists in configurations, which are no key of compiled kernels
+        for name in ("encoder", "decoder"):  # configurations give lists, which cannot be hashed
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if {self.n_levels, len(self.encoder), len(self.decoder)} != {4}:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
@@ -47,7 +47,7 @@ class Architecture(PyramidConfig):
             raise ValueError(f"kernel={self.kernel}: choose {' or '.join(KERNELS)}")
         if self.snap and self.kernel != "grid":
             raise ValueError(
-                "snap=true is a convolution on voxels, whose cells lie along the axes: kernel=grid"
+                "snap=true is a convolution on voxels, whose cells lie along the axes; use kernel=grid"
             )
         for name in ("voxel", "radius_scale"):
             if not 0 < getattr(self, name) < np.inf:
@@ -55,7 +55,7 @@ class Architecture(PyramidConfig):
 
     @property
     def layers(self) -> dict[str, tuple[int, int]]:
-        """Channels into and out of the convolution of each layer, by name, in the order of the data."""
+        """Input and output channels of the convolution of each layer, in the order of computation."""
         e, d = self.encoder, self.decoder
         down = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3])}
         up = {"4_tr": (e[3], d[3]), "3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
@@ -82,7 +82,7 @@ class Architecture(PyramidConfig):
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """Parameters and statistics of a network, by name; float16 ones as float32."""
+    """Parameters and statistics of a network, by name, with float16 converted to float32."""
 
     architecture: Architecture
     tensors: dict[str, NDArray[Any]]
@@ -94,7 +94,7 @@ class StoredWeights:
 
 
 def path_of(weights: str | Path) -> Path:
-    """The path, or that of the shipped weights if it names them, as `fcgf`, and there is no such file."""
+    """Return the path; a name such as `fcgf` becomes the path of shipped weights unless a file has it."""
     path = Path(weights)
     shipped = Path(str(files("pcreg.weights"))) / f"{path.stem}.safetensors"
     is_name = str(path.parent) in (".", "weights") and path.suffix in ("", ".safetensors")
@@ -111,10 +111,10 @@ def read_weights(path: str | Path) -> StoredWeights:
     from safetensors import SafetensorError, safe_open
 
     path = path_of(path)
-    if not os.path.isfile(path):  # Path.is_file raises where one may not search
+    if not os.path.isfile(path):  # Path.is_file raises if the folder may not be searched
         raise InputError(f"{path}: no such file of weights; check the path, or install pcreg again")
     damaged = f"{path}: cannot be read as .safetensors ({{error}}); use weights written by `pcreg train`"
-    # safetensors raises the last two for numbers that NumPy lacks, such as bfloat16.
+    # safetensors raises the last two for dtypes that NumPy lacks, such as bfloat16.
     errors = SafetensorError, OSError, TypeError, AttributeError
     with refusing(damaged, *errors), safe_open(path, framework="np") as file:
         metadata = file.metadata() or {}
@@ -148,7 +148,7 @@ def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _architecture(path: Path, metadata: dict[str, str]) -> tuple[Architecture, dict[str, tuple[int, ...]]]:
-    """The architecture that a file names, and the shapes of its tensors."""
+    """Read the architecture from a file's metadata; also return the shapes of its tensors."""
     if KEY not in metadata:
         raise InputError(
             f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
