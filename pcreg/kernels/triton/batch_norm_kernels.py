@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-# Parameters and buffers of a module may begin anywhere.
+# Parameters and buffers of a module need not be aligned.
 ANYWHERE = ["bounds", "scale", "shift", "running_mean", "running_variance", "count"]
 PARTS = tl.constexpr(64)  # of a group, a power of two
 ROWS, COLUMNS = tl.constexpr(64), tl.constexpr(32)  # of a program at a time
@@ -62,7 +62,7 @@ def measure(
         mask = (row < last)[:, None] & within[None, :]
         x = tl.load(features + row[:, None] * C + column[None, :], mask=mask, other=0.0).to(tl.float32)
         more = tl.minimum(last - low, ROWS).to(tl.float32)
-        # Chan et al. (1983): squares of what is left of the mean cancel nothing.
+        # Chan et al. (1983): squaring deviations from the mean avoids cancellation.
         own = tl.sum(x, 0) / more
         away = tl.where(mask, x - own[None, :], 0.0)
         difference = own - mean
@@ -99,7 +99,7 @@ def normalize(
     residual,  # (N, C) or None
     out,  # (N, C)
     moments,  # (2, G, C) float32, out: means, and 1 / sqrt(variance + epsilon)
-    running_mean,  # (C,), changed like the next two
+    running_mean,  # (C,), updated like the next two
     running_variance,
     count,  # ()
     momentum,

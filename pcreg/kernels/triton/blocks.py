@@ -28,7 +28,7 @@ def block(channels: int, largest: int) -> int:
 
 
 def power_of_two(number: int) -> int:
-    """The least power of two that is no less than `number` > 0; Triton's takes ten times as long."""
+    """The least power of two >= `number` > 0; the function of Triton takes ten times as long."""
     return 1 << (number - 1).bit_length()
 
 
@@ -42,7 +42,7 @@ def processors(device: torch.device) -> int:
 def stages(wanted: int, bytes_each: int, device: torch.device) -> int:
     """The depth of a pipeline: `wanted`, or as much as fits into shared memory.
 
-    Rows are gathered by indices that are loaded before, so that half of the stages hold rows.
+    Rows are gathered by indices that earlier stages load, so that only half of the stages hold rows.
     """
     if device.type != "cuda":
         return wanted
@@ -72,14 +72,14 @@ def row_of(T, present):
 
 
 def takes_parts(dtype: torch.dtype, device: torch.device) -> bool:
-    """Say if features are multiplied in parts: float32 on a GPU with bfloat16 cores (Ampere and later)."""
+    """True if features are multiplied in parts: float32, on a GPU of Ampere or later, or interpreted."""
     if dtype != torch.float32:
         return False
     return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def weight_parts(weight: Tensor) -> Tensor:
-    """The `parts` of a weight, which inference mode keeps until the weight changes or goes."""
+    """Return the `parts` of a weight; inference mode keeps them until the weight changes or is freed."""
     if not torch.is_inference_mode_enabled() or weight.is_inference():
         return parts(weight)
     version, kept = _kept.get(weight, (None, None))
@@ -90,7 +90,7 @@ def weight_parts(weight: Tensor) -> Tensor:
 
 
 def parts(values: Tensor) -> Tensor:
-    """Three bfloat16 (3, ...), the largest first, whose sum is values (...) float32."""
+    """Split values (...) float32 into three bfloat16 (3, ...) that add up to them, the largest first."""
     n, values = values.numel(), values.contiguous()
     out = torch.empty((3, *values.shape), dtype=torch.bfloat16, device=values.device)
     launch(_parts, -(-n // BLOCK.value), (values, out, n), {})

@@ -1,7 +1,7 @@
 """The end of a convolution on a GPU: sums over parts and the epilogue, in float32, then one rounding.
 
-The parts of an epilogue are an argument, so that a convolution is compiled once for all of them. A part that
-is left out is not read.
+The parts to apply are an argument, so that a convolution is compiled once for all combinations. Tensors of
+parts that are left out are not read.
 """
 
 import torch
@@ -29,9 +29,9 @@ def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tenso
 
 
 def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> tuple:
-    """Arguments of `apply_epilogue` behind its mask; without `apply` they leave out all parts.
+    """Arguments of `apply_epilogue` after its mask; without `apply` no part is applied.
 
-    Tensors that are not given are replaced by others, which are not read.
+    Missing tensors are replaced by others, which the kernel does not read.
     """
     if epilogue is NOTHING:
         return *[None] * 4, 0.0, None, 0
@@ -77,7 +77,7 @@ def apply_epilogue(
     return tl.where((applied & RELU) != 0, positive, total)
 
 
-# Compiled for M a multiple of 16 and for others.
+# Compiled separately for M a multiple of 16 and for other M.
 @triton.jit(do_not_specialize=["applied", "N", "S"], do_not_specialize_on_alignment=VECTORS)
 def _reduce_parts(
     parts,  # (S, N, M) float32

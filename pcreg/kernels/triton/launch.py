@@ -1,8 +1,8 @@
-"""Launch Triton kernels, each compiled once, and compile several side by side.
+"""Launch Triton kernels, each compiled once, and compile several in parallel.
 
 Triton inspects every argument of every launch, which takes the host as long as a convolution of a small cloud
-takes the GPU. Here a compiled kernel depends on the constants and the dtypes alone. Triton keeps compiled
-kernels in its cache on disk.
+takes the GPU. Here dtypes, constants and a few named integers alone select the compiled kernel. Triton keeps
+compiled kernels in its cache on disk.
 """
 
 import atexit
@@ -20,11 +20,11 @@ from torch import Tensor
 from triton import JITFunction
 from triton.runtime import driver
 
-MAX_THREADS = 10  # that compile: with more, threads wait for Python's lock
+MAX_THREADS = 10  # for compilation; more threads would wait for Python's lock
 
 
 class Launch(NamedTuple):
-    """Everything of a launch that decides which kernel is compiled."""
+    """Kernel and arguments of a launch, which decide what is compiled."""
 
     kernel: object
     arguments: tuple  # the first is a tensor
@@ -33,7 +33,7 @@ class Launch(NamedTuple):
 
 
 _loaded: dict[Hashable, Any] = {}  # compiled kernels, on their devices
-_loading: dict[Hashable, Lock] = {}  # threads compile no kernel twice
+_loading: dict[Hashable, Lock] = {}  # one for each kernel, so that none is compiled twice
 _importing = Lock()  # Triton 3.6 imports the launchers of all kernels under one module name
 _collected: ContextVar[dict[Hashable, Launch] | None] = ContextVar("_collected", default=None)
 _no_context = nullcontext()
@@ -58,7 +58,7 @@ def launch(
     device = arguments[0].device
     kinds = tuple(getattr(each, "dtype", None) for each in arguments)
     ones_and_sixteens = tuple((each == 1, each % 16 == 0) for each in specialized)
-    # The Python function, as the hash of a kernel is that of its source
+    # The Python function, as hashing the kernel itself would hash its source
     key = kernel.fn, device, kinds, ones_and_sixteens, *constants.values(), *options.values()
     collected = _collected.get()
     if collected is not None:
@@ -78,7 +78,7 @@ def launch(
 
 
 def aligned(tensor: Tensor) -> Tensor:
-    """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
+    """Return the tensor, copied unless it is contiguous and aligned to 16 bytes, as new tensors are."""
     tensor = tensor.contiguous()
     return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()
 
@@ -87,7 +87,7 @@ def aligned(tensor: Tensor) -> Tensor:
 def collected_launches() -> Iterator[dict[Hashable, Launch]]:
     """Collect the launches of this thread, one for each kernel, instead of making them.
 
-    Tensors that the kernels would have written hold anything.
+    The output tensors of the kernels are not written.
     """
     launches: dict[Hashable, Launch] = {}
     token = _collected.set(launches)
@@ -98,13 +98,13 @@ def collected_launches() -> Iterator[dict[Hashable, Launch]]:
 
 
 class Compilation:
-    """Kernels that threads compile and load. A launch waits for its own kernel alone."""
+    """Threads that compile and load kernels. A launch waits for its own kernel alone."""
 
     def __init__(self, launches: dict[Hashable, Launch], cores: int) -> None:
-        """Begin with what is not loaded yet, in this order."""
+        """Start to compile the kernels that are not loaded yet, in the order of `launches`."""
         self._left = deque(item for item in launches.items() if item[0] not in _loaded)
         self._count, self._errors = len(self._left), []
-        # Daemons and no executor: Python would not end before all kernels of an executor are compiled.
+        # Daemon threads instead of an executor: Python's exit waits until an executor has no work left.
         threads = range(min(self._count, cores, MAX_THREADS))
         self._threads = [Thread(target=self._work, daemon=True) for _ in threads]
         for thread in self._threads:
@@ -112,7 +112,7 @@ class Compilation:
         atexit.register(self._stop)
 
     def wait(self) -> int:
-        """Wait for all kernels; return how many were loaded here. Raises the first error of a compilation."""
+        """Wait for all kernels and return their number. Raises the first error of a compilation."""
         for thread in self._threads:
             thread.join()
         if self._errors:
@@ -129,14 +129,14 @@ class Compilation:
                     self._errors.append(error)
 
     def _stop(self) -> None:
-        """Wait for the kernels in work: a thread that Python's end stops within a compiler crashes."""
+        """Wait for kernels in progress: a thread that Python's exit stops in the compiler crashes."""
         self._left.clear()
         for thread in self._threads:
             thread.join()
 
 
 def _load(key: Hashable, wanted: Launch) -> Any:
-    """The kernel of this key on its device, from Triton's cache or compiled; None if Triton interprets."""
+    """Load a kernel onto its device, from Triton's cache or compiled; None if Triton interprets."""
     kernel, arguments, constants, options = wanted
     with _loading.setdefault(key, Lock()), _current(arguments[0].device):
         if key not in _loaded:
@@ -167,6 +167,6 @@ def _hash_callees_first(kernel) -> None:
 
 @cache
 def _callees(function: Callable) -> list[JITFunction]:
-    """Triton's functions among the globals that a kernel's Python function names."""
+    """Triton functions among the globals that the Python function of a kernel uses."""
     names = (each.argval for each in get_instructions(function) if each.opname == "LOAD_GLOBAL")
     return [value for value in map(function.__globals__.get, names) if isinstance(value, JITFunction)]

@@ -1,8 +1,8 @@
-"""MVMR with one program per tile of output rows: no atomics, every sum in one order.
+"""MVMR with one program per tile of output rows: no atomics, every sum in a fixed order.
 
 For each kernel cell a program multiplies one row per bucket by W[k] and adds in registers. Buckets of several
-points are summed beforehand into a scratch of the program, so that the main loop has one load per row and can
-be pipelined. The sums are rounded to the dtype of the features: in float16 they must stay below 65504.
+points are summed beforehand in the program's scratch memory, so that the main loop has one load per row and
+can be pipelined. These sums are rounded to the dtype of the features; in float16 they must be below 65504.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from pcreg.kernels.triton.epilogue import VECTORS, apply_epilogue, epilogue_argu
 from pcreg.kernels.triton.launch import aligned, launch
 
 ROWS = tl.constexpr(TILE)
-MIN_CELLS = 3  # kernel cells of a program, where they are shared
-MIN_SHARES = 4  # fewer are not worth the launch that adds them up
+MIN_CELLS = 3  # kernel cells of a program, where programs share the cells of a tile
+MIN_SHARES = 4  # with fewer shares of the cells, the launch that adds up their sums does not pay
 WARPS = 4
-REGISTERS = 2**16  # of a processor
+REGISTERS = 2**16  # of a multiprocessor
 
 
 def mvmr(
@@ -40,8 +40,8 @@ def mvmr(
 ) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) -> (N_out, M), row i the sum of W[k] x[j].
 
-    `split` shares the columns and kernel cells of a tile among several programs where there are few tiles: a
-    row's last bits then depend on the number of rows.
+    With few tiles `split` shares the columns and kernel cells of each among several programs; the last bits
+    of a row then depend on the number of rows.
     """
     (K, _, C, M), tiles, n_out = weight.shape, triplets.tiles, triplets.n_out
     n_tiles = tiles.tile_offsets.shape[0] - 1
@@ -51,7 +51,7 @@ def mvmr(
     weight = weight_parts(weight) if plan.in_parts else aligned(weight)
     column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
     shares = column_shares * cell_shares
-    # As many programs as run at once: the scratch of all of them then does not grow with the cloud.
+    # Only as many programs as run at once, so that their scratch memory does not grow with the cloud.
     n_programs = min(n_tiles * shares, plan.max_programs // shares * shares)
     sums = features.new_empty((n_programs, tiles.max_shared, C))
     whole = cell_shares == 1
@@ -87,8 +87,8 @@ def _plan(C: int, M: int, dtype: torch.dtype, device: torch.device) -> _Plan:
     # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
     wanted = 2 if wide else (4 if columns <= 32 else 7)
     weight_bytes = columns * (6 if in_parts else dtype.itemsize)
-    # Each wide float32 kernel takes a second to compile: one takes the numbers of channels as arguments. In
-    # half precision such a kernel takes 1.2 times as long.
+    # A wide float32 kernel takes a second to compile, so one kernel takes the numbers of channels as
+    # arguments. In half precision such a kernel runs 1.2 times as long.
     general = in_parts and C % depth == 0 and M % columns == 0 and min(depth, columns) == 64
     constants = {
         "FIXED_C": 0 if general else C,
@@ -101,7 +101,7 @@ def _plan(C: int, M: int, dtype: torch.dtype, device: torch.device) -> _Plan:
     }
     n, at_once = processors(device), 256 // max(columns, 32)
     options = {"num_warps": WARPS}
-    if not wide:  # float32 needs them all
+    if not wide:  # float32 needs all registers
         options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
     deep, blocks = -(-C // depth), -(-M // columns)
     return _Plan(constants, options, in_parts, deep, blocks, n, n * at_once)
@@ -119,7 +119,7 @@ def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
 COUNTS = ["column_shares", "cell_shares", "deep", "blocks"]
 
 
-# Not specialized, as each variant would be compiled and clouds vary in size. Tiles may begin anywhere.
+# Not specialized, as sizes of clouds vary and each variant would be compiled. Tiles need not be aligned.
 @triton.jit(
     do_not_specialize=["applied", "n_out", "n_tiles", "max_shared", "K", *COUNTS],
     do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],

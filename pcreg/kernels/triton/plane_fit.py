@@ -11,17 +11,17 @@ from pcreg.kernels.triton.blocks import three_at
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = tl.constexpr(128)  # points of a program
-STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
-MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet within rounding
+STEPS = tl.constexpr(30)  # of Newton's method; at a double root each halves the distance
+MIN_SLOPE = tl.constexpr(3e-8)  # least slope to divide by, as it is zero at a double root
 MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
 MIN_VARIANCE_RATIO = tl.constexpr(neighbors.MIN_VARIANCE_RATIO)
 TINY = tl.constexpr(torch.finfo(torch.float64).tiny)
 
 
 def surface_normals(points: Tensor, viewpoints: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """Unit normals (N, 3) of points (N, 3) to the side of their viewpoints (N, 3), as of `plane_normals`.
+    """Unit normals (N, 3) of points (N, 3), towards their viewpoints (N, 3), by `plane_normals`.
 
-    Row i of pairs (T,), ascending, has neighbour j (T,), itself included. Takes about 90 bytes for each pair.
+    Arguments as in kernels/cpu/neighbors.py. Takes about 90 bytes for each pair.
     """
     counts = counts_of_sorted(i, len(points))
     x, y, z = (points[j] - points[i]).unbind(1)
@@ -34,7 +34,7 @@ def plane_normals(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
     """`plane_normals` of kernels/cpu/neighbors.py; counts (N,) int64, sums (N, 9), towards (N, 3) float64."""
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
-    # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
+    # Without fused multiply-adds the variance of coinciding points is zero, as on the CPU
     launch(_normals, -(-N // BLOCK.value), arguments, {}, enable_fp_fusion=False)
     return normals
 
@@ -81,7 +81,7 @@ def _least_direction(xx, xy, xz, yy, yz, zz):
     p = tl.sqrt((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6)
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
     cosine = tl.minimum(tl.maximum(determinant / tl.maximum(2 * (p * p * p), 1e-30), -1.0), 1.0)
-    # cos(3 t) = 4 cos(t)^3 - 3 cos(t): of three roots the least, in [-1, -1/2], which steps reach from below
+    # cos(3 t) = 4 cos(t)^3 - 3 cos(t): Newton's steps from -1 approach the least root, in [-1, -1/2]
     root = tl.zeros_like(cosine) - 1.0
     for _ in range(STEPS):
         missing = tl.maximum(cosine - (4 * root * root - 3) * root, 0.0)

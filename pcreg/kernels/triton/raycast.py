@@ -8,7 +8,7 @@ from torch import Tensor
 from pcreg.kernels.triton.blocks import row_of, three_at
 from pcreg.kernels.triton.launch import launch
 
-RAYS = tl.constexpr(64)  # of a program, one warp, which stops as soon as all of them have met something
+RAYS = tl.constexpr(64)  # of a program (one warp), which stops when no solid left can be nearer than its hits
 BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
 NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
 SOLIDS = ["shapes", "T_unit_world", "starts", "solids", "depths"]
@@ -26,9 +26,9 @@ def first_hits(
     solid: Tensor,
     depth: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, cosine and solid of the Hits of pcreg.kernels.raycast.
+    """Distance, cosine and solid of the Hits, as in pcreg.kernels.raycast.
 
-    They differ by rounding, and by the choice between two equally near solids.
+    Results differ from those of the CPU by rounding, and by the choice between equally near solids.
     """
     G, R, _ = directions.shape
     starts = torch.searchsorted(group, torch.arange(G + 1, device=group.device))
@@ -62,7 +62,7 @@ def _first_hits(
 ):
     group = (tl.program_id(0) // blocks).to(tl.int64)
     ray = tl.program_id(0) % blocks * RAYS + tl.arange(0, RAYS)
-    row = group * R + tl.minimum(ray, R - 1)  # those past the last repeat it
+    row = group * R + tl.minimum(ray, R - 1)  # lanes beyond the last ray repeat it
     dx, dy, dz = three_at(directions + 3 * row, True)
     x, y, z = three_at(origins + 3 * (row if PER_RAY else group), True)
     limit = tl.load(far + group)

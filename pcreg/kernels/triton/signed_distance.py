@@ -14,7 +14,7 @@ POINTS = tl.constexpr(128)  # of a program
 def distance_sums(
     images: tuple, T_first_camera: Tensor, batch: Tensor, points: Tensor, truncation: float, min_depth: float
 ) -> tuple[Tensor, Tensor]:
-    """Sums and counts of pcreg.kernels.signed_distance, but for rounding."""
+    """Sums and counts as in pcreg.kernels.signed_distance, equal up to rounding."""
     inverse_depth, focal, centre, jump = images
     M, (H, W), K = len(points), inverse_depth.shape[1:], T_first_camera.shape[1]
     total, weight = torch.empty_like(points[:, 0]), torch.empty_like(points[:, 0])

@@ -13,7 +13,7 @@ from pcreg.kernels.triton.blocks import add_product, block, parts_of, power_of_t
 from pcreg.kernels.triton.launch import aligned, launch
 
 MIN_RUN = 4096  # triplets
-MAX_PARTIAL_SUMS = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
+MAX_PARTIAL_SUMS = 2**24  # about so many floats, 64 MiB, for any number of triplets
 STEP = tl.constexpr(64)  # triplets of one product
 BLOCK = tl.constexpr(256)  # numbers of the gradient that a program sums
 
@@ -50,7 +50,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dt
     return out
 
 
-# Triplets found together begin anywhere in memory.
+# Triplets of searches that ran together need not be aligned.
 @triton.jit(do_not_specialize=["K"], do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _partial_sums(
     features,  # (N_in, C)

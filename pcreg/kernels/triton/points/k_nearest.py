@@ -1,12 +1,12 @@
-"""The k nearest points to each query: a program per few queries goes through all points.
+"""The k nearest points to each query: each program compares a few queries with all points.
 
-Blocks of points too far from all queries of a program are skipped, by the boxes around them: points that
-follow one another, as those of a grid do, lie together.
+A program skips blocks of points whose bounding box is too far from all its queries. The boxes are small, as
+consecutive points of a downsampled cloud lie close together.
 
-The squared distance that exactly k points are within is searched for by counting: some five counts where
-points lie on a surface, as the count grows with the square of the distance. Where points are equally far no
-distance has exactly k within, so that each count also returns the next larger distance, and every fourth step
-tries that. A second kernel collects the points within the distance.
+The squared distance that encloses exactly k points is found by counting. Points on a surface need about five
+counts, as the count grows with the square of the distance. Among equally far points there may be no such
+distance: each count also returns the next larger distance, and every fourth step tries that distance. A
+second kernel collects the points within the distance.
 """
 
 import math
@@ -24,17 +24,17 @@ from pcreg.kernels.triton.launch import launch
 QUERIES = tl.constexpr(4)
 COUNTED, COLLECTED = 1024, 256
 MAX_STEPS = tl.constexpr(64)  # of the search
-# Few queries without a limit first search every 16th point: the k-th of those bounds the k-th of all.
+# Few queries without a limit first search every 16th point: the k-th distance there bounds that of all.
 EVERY_NTH, MIN_POINTS, MAX_QUERIES = 16, 1000, 4000
-ROOM = 64  # times k points may lie within that bound: on average 16 k do, in 2,000 queries never 64 k
-TIES = 34  # further points, as far as the k-th, for which there is room
+ROOM = 64  # times k, for the points within that bound: on average 16 k, in 2,000 queries never 64 k
+TIES = 34  # room for further points at the distance of the k-th
 
 
 def k_nearest(queries: Tensor, points: Tensor, k: int, max_distance: float) -> tuple[Tensor, Tensor]:
     """Return metres (Q, k) and rows (Q, k) int64 of the points (M, 3) nearest to queries (Q, 3).
 
-    Both float64, in metres. Points count closer than `max_distance`, of equally far ones the first. Where
-    there are fewer than k, the distance is infinite and the row M.
+    Points and queries are float64, in metres. Only points closer than `max_distance` count; of equally far
+    points the first ones are taken. A missing neighbour has the distance inf and the row M.
     """
     queries, points = queries.contiguous(), points.contiguous()
     limit, is_exact, room = _limit(queries, points, max_distance), True, k + TIES
@@ -56,7 +56,7 @@ def k_nearest(queries: Tensor, points: Tensor, k: int, max_distance: float) -> t
 
 
 def kth_distance(queries: Tensor, points: Tensor, k: int, max_distance: float) -> Tensor:
-    """Return metres (Q,) to the k-th of `k_nearest` alone."""
+    """Return metres (Q,) to the k-th nearest point, for the arguments of `k_nearest`."""
     if len(queries) <= MAX_QUERIES:
         return k_nearest(queries, points, k, max_distance)[0][:, -1]
     queries, points = queries.contiguous(), points.contiguous()
@@ -138,8 +138,8 @@ def _are_far(boxes, start, x, y, z, limit, POINTS: tl.constexpr):
 def _search(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
-    boxes,  # around POINTS of them each
-    limit,  # (Q,) float64, squared metres: nothing beyond counts
+    boxes,  # (blocks, 6), each around POINTS points
+    limit,  # (Q,) float64, squared metres: points beyond do not count
     squared,  # (Q,) float64, out
     Q,
     M,
@@ -149,7 +149,7 @@ def _search(
     q, inside, x, y, z, high = _queries_of(queries, limit, Q)
     n_high, beyond = _count(points, boxes, M, x, y, z, high, high, POINTS)
     low = tl.zeros((QUERIES,), tl.float64)
-    # `next` is the least beyond `low`
+    # `next` is the least distance beyond `low`
     n_low, next = _count(points, boxes, M, x, y, z, low, high, POINTS)
     high = tl.where(n_low >= k, low, high)
     open = (n_high > k) & (n_low < k) & (next < high) & inside
@@ -180,7 +180,7 @@ def _search(
 def _collect(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
-    boxes,  # around POINTS of them each
+    boxes,  # (blocks, 6), each around POINTS points
     limit,  # (Q,) float64, squared metres
     squared,  # (Q, room) float64, out
     rows,  # (Q, room) int64, out

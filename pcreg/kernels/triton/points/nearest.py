@@ -1,6 +1,6 @@
 """The nearest point to each query, and the sums of consensus and of an ICP step, all in registers.
 
-Limits are annotated, as Triton would take numbers in float32.
+Limits are annotated as float64, since Triton would pass them in float32.
 """
 
 import torch
@@ -13,14 +13,14 @@ from pcreg.kernels.triton.launch import launch
 
 QUERIES, POINTS = tl.constexpr(8), tl.constexpr(128)  # of a program, and compared with them at a time
 MATCHES = tl.constexpr(128)  # compared at a time
-WIDTH = tl.constexpr(8)  # of the tile with seven sums by seven
+WIDTH = tl.constexpr(8)  # of the tile that holds 7 x 7 sums
 
 
 def nearest_points(queries: Tensor, points: Tensor, max_distance: float) -> tuple[Tensor, Tensor]:
     """Return metres (Q,) from queries (Q, 3) to the nearest of points (M, 3), and its row (Q,) int64.
 
-    Of equally near points the first; infinity and M where none is closer than `max_distance`. Both float64,
-    M >= 1.
+    Points and queries are float64, M >= 1. Of equally near points the first is taken. Without a point closer
+    than `max_distance` the distance is inf and the row M.
     """
     Q, M = len(queries), len(points)
     distance, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
@@ -70,8 +70,8 @@ def nearest_of(points, M, x, y, z):
 def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tensor:
     """Sums (H, 17) over the matches that motions (H, 4, 4) bring closer than `distance` metres.
 
-    Of points p (3, P) matched with q (3, P), all float64: the sum of 1 - (residual / distance)^2, then of
-    (1, p) (1, q)^T (4, 4) by rows.
+    The matches are points p (3, P) with points q (3, P), all float64. The first column sums
+    1 - (residual / distance)^2, the others (1, p) (1, q)^T (4, 4) by rows.
     """
     sums = p.new_empty((len(motions), 17))
     arguments = motions, p, q, sums, distance**2, p.shape[1]
@@ -81,7 +81,7 @@ def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tenso
 
 @triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["motions", "p", "q", "sums"])
 def _inlier_sums(
-    motions,  # (H, 4, 4) float64, like all of it
+    motions,  # (H, 4, 4) float64, like all arrays
     p,  # (3, P)
     q,  # (3, P)
     sums,  # (H, 17), out
@@ -123,9 +123,9 @@ def step_sums(
 ) -> Tensor:
     """Sums (H, 7, 7) of (J, r)^T (J, r) over the points of each source (H, N, 3) with a target point nearby.
 
-    J (K, 6) and r (K,) are the Jacobian rows and the offsets of source points, moved by its motion (4, 4),
-    from the planes of their nearest target points (M, 3) with these normals (M, 3), where these are closer
-    than `max_distance`. All float64; added up in an order that does not change.
+    Each source is moved by its motion (4, 4). A point closer than `max_distance` to the nearest target point
+    (M, 3) with normal n (M, 3) adds a row: r is the offset to that point along n, and J (6,) the derivative
+    of the moved point along n, rotation first. All arrays are float64; the order of the sum is fixed.
     """
     tensors = [each.contiguous() for each in (sources, target, normals, motions)]
     H, N, _ = sources.shape
@@ -141,7 +141,7 @@ def step_sums(
     do_not_specialize_on_alignment=["sources", "target", "normals", "motions", "parts"],
 )
 def _step_sums(
-    sources,  # (H, Q, 3) float64, like all of it
+    sources,  # (H, Q, 3) float64, like all arrays
     target,  # (M, 3)
     normals,  # (M, 3)
     motions,  # (H, 4, 4)

@@ -1,6 +1,6 @@
-"""Points sorted by their cells of space, for searching and sampling on a GPU.
+"""Points sorted by grid cell, for searching and sampling on a GPU.
 
-One sort serves both: a row of cells along z is one range of the order, and a sample is one point of a cell.
+One sort serves both: a row of cells along z is a range of sorted points, and a sample has a point per cell.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from pcreg.kernels.cells import MAX_KEY, check_numbered, starts_of_runs
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = tl.constexpr(128)  # points of a program
-EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
+EDGE_SLACK = 1e-5  # share by which cells are wider than the radius of a pair search, more than rounding
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CellIndex:
     order: Tensor  # (P,) int64, the row of each key's point
     cloud: Tensor  # (P,) int32, the cloud of each row
     frame: Tensor  # (7,) float64: lower corner, upper corner and edge of a cell, for all clouds
-    edge: float  # metres; the frame has wider cells where clouds are wide
+    edge: float  # in the unit of the points; the frame may have wider cells, see `frame_around`
     n_clouds: int
 
     @staticmethod
@@ -42,13 +42,13 @@ class CellIndex:
 
     @cached_property
     def points(self) -> Tensor:
-        """(P, 3) in the order of cells."""
+        """Points (P, 3) in the order of cells."""
         return self.rows[self.order]
 
     def representatives(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows (M,) int64, points (M, 3) and cloud (M,) of the point of each cell that `grid_sample` keeps.
+        """Rows (M,) int64, points (M, 3) and clouds (M,) of the point per cell that `grid_sample` keeps.
 
-        In the order of cells. Waits for the device, which computes M.
+        Results are in the order of cells. The host waits for the device, which computes M.
         """
         starts = torch.nonzero(starts_of_runs(self.keys)).squeeze(1)
         P, M = self.keys.shape[0], starts.shape[0]

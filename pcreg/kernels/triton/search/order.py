@@ -20,13 +20,13 @@ from pcreg.kernels.triton.search.visit import (
     row_of_program,
 )
 
-BUCKETS = tl.constexpr(128)  # of a program that puts them in order
+BUCKETS = tl.constexpr(128)  # of a program of `put_in_order`
 TILES_AT_ONCE = tl.constexpr(1024)  # loaded together to find the fullest
 TILE, CELLS_AT_ONCE = tl.constexpr(tiles.ROWS), tl.constexpr(tiles.CELLS)
 EMPTY, FIRST_SHARED = tl.constexpr(tiles.EMPTY), tl.constexpr(tiles.FIRST_SHARED)
 FOUND = tl.constexpr(4)  # columns of `found`, the fields of pcreg.kernels.triton.search.run.Found
 LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(4))
-NO_ROW = tl.constexpr(2**31 - 1)  # behind all rows
+NO_ROW = tl.constexpr(2**31 - 1)  # larger than any row
 
 
 @triton.jit
@@ -41,7 +41,7 @@ def _all_buckets(table, n_searches):
 def size_tiles(
     table,
     n_searches,
-    counts,  # (1 + all buckets + all tiles,): sizes of buckets, behind each; out: shared buckets of each tile
+    counts,  # (1 + all buckets + all tiles,): 0, sizes of buckets; out: numbers of shared buckets of tiles
     n_of_size,  # (all tiles, 2) int32, out: of these, buckets of two and of three points
 ):
     row, tile = row_of_program(table, n_searches, FIRST_TILE)
@@ -105,7 +105,7 @@ def segment(
 def share_tiles(
     table,
     n_searches,
-    buckets,  # (1 + all buckets + all tiles,), the end of each; then the scan of shared ones goes on
+    buckets,  # (1 + all buckets + all tiles,), the scan: ends of buckets, then of shared buckets of tiles
     k_offsets,
     tile_offsets,  # (1 + all tiles,), out, but for the end of each search
     n_of_size,  # (all tiles, 2)
@@ -190,7 +190,7 @@ def put_in_order(
     first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k)
     begin, size = _bucket(buckets, bucket, exists)
     begin = position(begin, first)
-    # Nearly all buckets have up to four points: they are loaded together and exchanged pairwise.
+    # Nearly all buckets have up to four points, which a sorting network puts in order.
     a = tl.load(unordered + begin, mask=size > 0, other=NO_ROW)
     b = tl.load(unordered + begin + 1, mask=size > 1, other=NO_ROW)
     c = tl.load(unordered + begin + 2, mask=size > 2, other=NO_ROW)

@@ -34,7 +34,7 @@ class Search:
     radius: float
     cube: bool = False
     mirrored: bool = False
-    normals: tuple[Tensor, Tensor] | None = None  # of the centres and, row by row, of the points
+    normals: tuple[Tensor, Tensor] | None = None  # of the centres, and of the points as in the batch
     symmetric: bool = False  # the centres are the points
 
     @property
@@ -54,7 +54,7 @@ class Search:
     @property
     def half_width(self) -> int:
         """Index cells to visit on either side of the cell of a centre."""
-        # Of the radius that the kernel widens, only the true part has to be reached.
+        # `visit` widens the radius against rounding; neighbours still lie within the true radius.
         return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)
 
 
@@ -76,7 +76,7 @@ def pair_search(
 
 
 class Totals(NamedTuple):
-    """Sums over the searches."""
+    """Counts over all searches, for sizes of arrays and launches."""
 
     buckets: int
     offsets: int
@@ -86,7 +86,7 @@ class Totals(NamedTuple):
 
 
 def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
-    """The table before the triplets are counted."""
+    """Rows of the table before the triplets are counted, and the totals."""
     n_blocks = sum(-(-search.centres.shape[0] // BLOCK.value) for search in searches)
     rows, first = [], Totals(0, 0, 0, 0, 0)
     for search in searches:

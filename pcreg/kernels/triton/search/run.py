@@ -17,15 +17,15 @@ from pcreg.kernels.triton.search.order import put_in_order, segment, share_tiles
 from pcreg.kernels.triton.search.query import Search, rows_of
 from pcreg.kernels.triton.search.visit import SEARCHES, Row, visit
 
-MIN_CELLS = 27  # kernel cells of a search, so that any search runs the kernels of a pyramid
+MIN_CELLS = 27  # kernel cells to compile for, so that any search uses the compiled kernels of a pyramid
 MAX_BUCKETS = 2**28  # of searches that run together, which take 2 GiB; a larger search runs alone
 
 
 def find_triplets(searches: list[Search]) -> list[Triplets]:
     """The triplets of each of one or more searches, with their Tiles.
 
-    All searches are of one dtype, all with normals or all without, all cubes or none. Raises ValueError where
-    cells cannot be numbered in 62 bits.
+    All searches have one dtype, all or none have normals, and all or none are cubes. Raises ValueError if
+    the cells cannot be numbered in 62 bits.
     """
     found, group, buckets = [], [], 0
     for search in searches:
@@ -43,12 +43,12 @@ def count_triplets(search: Search) -> Tensor:
 
 
 class Found(NamedTuple):
-    """Numbers of a search that the host needs before it is filled in."""
+    """Numbers of a search that the host needs before the triplets are filled in."""
 
     length: int  # triplets
     shared: int  # buckets of several points, of this search and those before
     max_shared: int  # in a tile
-    n_cells: int  # that the keys of the index number
+    n_cells: int  # cells of the index, which its keys have to number
 
 
 class _Run:
@@ -93,7 +93,7 @@ class _Run:
         """(1 + all buckets + all tiles,) int32: a zero, sizes of all buckets, and zeros."""
         size = 1 + self.totals.buckets + self.totals.tiles  # one scan serves buckets and tiles
         counts = torch.zeros(size, dtype=torch.int32, device=self.device)
-        nothing = self.table  # is not read
+        nothing = self.table  # the kernel does not read this argument
         self._visit(counts, nothing, counts, fill=False)
         return counts
 
@@ -104,7 +104,7 @@ class _Run:
         self._launch(size_tiles, self.totals.tiles, (counts, n_of_size))
         buckets = torch.cumsum(counts, 0, dtype=torch.int32)
         sizes = len(self.rows) * columns
-        # Zeros, which are read where launches are collected and not made
+        # Zeros, because the host also reads them if launches are only collected
         numbers = torch.zeros(sizes + self.totals.offsets, dtype=torch.int64, device=self.device)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         k_offsets = numbers[sizes:]

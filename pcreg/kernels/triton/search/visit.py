@@ -10,11 +10,11 @@ from pcreg.kernels.triton.search.index import cells_along, lower_bound
 
 
 class Row(NamedTuple):
-    """A search as the kernels read it: pointers and numbers in int64, float64 bit by bit."""
+    """A search as the kernels read it: pointers, integers, and the bits of float64, all in int64."""
 
     centres: int  # (N, 3)
-    centre_normals: int  # (N, 3), like the next of a search with normals
-    point_normals: int  # (P, 3), row by row
+    centre_normals: int  # (N, 3), like the next 0 without normals
+    point_normals: int  # (P, 3), in the order of the batch
     cloud: int  # (N,) int32
     n_out: int  # N
     points: int  # (P, 3), this and the next three of a CellIndex
@@ -44,10 +44,10 @@ FRAME, N_IN, N_CLOUDS, SIZE, RADIUS, KERNEL_SIZE, HALF_WIDTH, MIRRORED = map(tl.
 SYMMETRIC, FIRST_BUCKET, FIRST_OFFSET, FIRST_TILE, FIRST_PROGRAM = map(tl.constexpr, range(16, 21))
 SHARES, FIRST_ORDERING, FIRST_TRIPLET, COLUMNS = map(tl.constexpr, range(21, 25))
 
-SEARCHES = tl.constexpr(16)  # at most, rows of the table as kernels load it
+SEARCHES = tl.constexpr(16)  # largest number of searches in a table
 BLOCK = tl.constexpr(32)  # centres of a program: one warp, as all of a program wait for the longest scan
 LARGEST = tl.constexpr(1 << 62)
-# Cells are chosen in float32, by a radius widened by more than its rounding: by a share, and in cells.
+# Cells are chosen in float32: a relative and an absolute slack, in cells, widen the radius beyond rounding.
 RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
@@ -76,7 +76,7 @@ def visit(
     table,  # (searches, COLUMNS)
     n_searches,
     steps,  # of a binary search in the longest index
-    buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or the first place of each
+    buckets,  # (1 + all buckets,) int32: zeros to count in, shifted by one; or first places when filling
     k_offsets,  # of all searches, int64; read when filling
     j_out,  # (all triplets,) int32, written when filling
     FLOAT: tl.constexpr,  # dtype of the coordinates
@@ -237,7 +237,7 @@ def _kernel_cell(displacement, size, kernel_size, FLOAT: tl.constexpr):
     cells = _div_rn(displacement, size, FLOAT)
     half_width = (kernel_size - 1) // 2
     cells = tl.minimum(tl.maximum(cells, -1.0 - half_width), 1.0 + half_width)
-    # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
+    # Adding and subtracting a large number rounds to the nearest integer, halves to even.
     LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52
     rounded = ((cells + LARGE) - LARGE).to(tl.int32)
     return tl.minimum(tl.maximum(rounded, -half_width), half_width) + half_width
