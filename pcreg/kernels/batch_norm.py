@@ -1,6 +1,6 @@
-"""Batch norm in training, of groups of rows, with the shortcut and relu that follow it.
+"""Batch norm over groups of rows in training, with the shortcut and relu that follow it.
 
-In inference a norm is a part of the convolution before it (pcreg.kernels.epilogue).
+In inference the convolution before a norm applies it (pcreg.kernels.epilogue).
 """
 
 import torch
@@ -22,10 +22,10 @@ def batch_norm(
     On a GPU results and gradients repeat bit by bit, and there are no second derivatives.
 
     Args:
-        features: (N, C). Sums over them are float32, or float64 for float64.
-        groups: Groups of rows; mean and variance are those of the rows of one group. Padded rows, which
+        features: (N, C). Sums are float32, or float64 for float64 features.
+        groups: Groups of rows; each is normalised by its own mean and variance. Padding rows, which
             belong to no group, become zero and have no gradients.
-        norm: Of C channels; its running statistics are updated with each group in turn.
+        norm: Batch norm of C channels; each group in turn updates the running statistics.
         residual: (N, C), or None for zeros.
         relu: Apply the relu.
 
@@ -33,7 +33,7 @@ def batch_norm(
         (N, C) of the dtype of the features.
 
     Raises:
-        ValueError: A group has fewer than two rows, or the groups have another number of rows.
+        ValueError: A group has fewer than two rows, or the groups do not have N rows in all.
     """
     groups.check(len(features))
     if features.is_cuda and features.dtype != torch.float64:

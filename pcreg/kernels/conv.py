@@ -3,7 +3,7 @@
 The input gradient is the same operator on the transposed triplets with the transposed weight. On a GPU a
 convolution runs by tiles of output rows. On the CPU, and in float64, it is plain PyTorch: for each kernel
 cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i. On real scans a
-bucket has 1.2 to 1.4 points, so that this saves up to a third of the multiplications.
+bucket has 1.2 to 1.4 points, so that buckets save up to a third of the multiplications.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.triplets import Triplets
 
 HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
-MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
+MIN_ROWS = 16  # with fewer, MKL sums in another order: a small cloud's result would depend on its batch
 
 
 def point_conv(features: Tensor, weight: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
     """Sum W[k] x[j] over all triplets (i, j, k) into row i; differentiable in features and weight, once.
 
     Results and gradients repeat bit by bit. Autocast applies. With torch.use_deterministic_algorithms
-    each row of the output is bit-equal to that of its cloud alone; small clouds are slower on a GPU then.
+    the output of a cloud is bit-equal in any batch; small clouds then take longer on a GPU.
 
     Args:
         features: (N_in, C), float16, bfloat16, float32 or float64.
         weight: (K, 1, C, M), of the dtype of the features unless autocast applies.
         triplets: With K kernel cells, from N_in rows to N_out.
-        epilogue: What follows the convolution, for inference, without gradients.
+        epilogue: Norm, shortcut and relu after the convolution, for inference, without gradients.
 
     Returns:
         (N_out, M) of the dtype of the features. Sums are float32, or float64 for float64 features;
-        on a GPU half-precision features that share a bucket are rounded once more before they are multiplied.
+        on a GPU the sums of half-precision features in a bucket are rounded before they are multiplied.
 
     Raises:
         ValueError: Shapes, dtypes or devices do not fit, or an epilogue is given where gradients are wanted.
@@ -77,7 +77,7 @@ class _PointConv(torch.autograd.Function):
         (features, weight), triplets = ctx.saved_tensors, ctx.triplets
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
-            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
+            # Transposing symmetric triplets equals exchanging the weights of their cells k and k'.
             back = triplets if triplets.symmetric else triplets.transposed
             weight_t = triplets.symmetric.transposed_weight(weight.mT)
             grad_features = _mvmr(grad_out, weight_t, back)
@@ -145,7 +145,7 @@ def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
 
 
 def _bucket_sums(features: Tensor, triplets: Triplets) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each kernel cell the rows i (P_k,) int64 that its buckets go to, and their sums (P_k, C)."""
+    """Yield, for each kernel cell, the output rows i (P_k,) int64 of its buckets and their sums (P_k, C)."""
     i, offsets, bounds = find_buckets(triplets.i.cpu().numpy(), triplets.k_offsets.cpu().numpy())
     rows = torch.from_numpy(i).long().to(features.device)  # with int32, index_add_ would add row by row
     firsts = torch.from_numpy(offsets).to(features.device)

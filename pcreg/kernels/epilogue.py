@@ -1,6 +1,6 @@
 """Norm with fixed statistics, shortcut and relu after a convolution, for inference.
 
-The kernel that writes the result applies them: no other launch, no other pass over memory.
+On a GPU the kernel that writes the result of the convolution applies them, without another launch.
 """
 
 from dataclasses import dataclass

@@ -17,8 +17,8 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
         origin: (B, 3) float64, the lower corner of each cloud's cell 0.
 
     Returns:
-        Rows (M,) int64, cloud by cloud and, within one, in the order of their cells, whatever the order of
-        the points. Among equally near points the one with the smallest coordinates is kept.
+        Rows (M,) int64, sorted by cloud and then by cell (x, y, z). Of points equally near the centre the one
+        with the smallest x, then y, then z is kept, so that the order of the points does not matter.
 
     Raises:
         ValueError: A cloud spans more cells than a 62-bit key can number.
@@ -26,7 +26,7 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64, device=points.device)
     if points.is_cuda:
-        # Triton comes with builds for GPUs only.
+        # Triton comes with builds of PyTorch for GPUs only.
         from pcreg.kernels.triton.search.index import sample_cells
 
         return sample_cells(points, lengths, size, origin)
@@ -42,12 +42,12 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     for along, cell in zip(shape.long(), cells.long().unbind(1), strict=True):
         key = key * along + cell
     dx, dy, dz = (inside - 0.5).unbind(1)
-    from_centre = (dx * dx + dy * dy) + dz * dz  # in this order on the GPU, too
+    from_centre = (dx * dx + dy * dy) + dz * dz  # the GPU adds in the same order
     keys, member_of = torch.unique(key, return_inverse=True)
     nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
     nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")
     rows = torch.nonzero(from_centre == nearest[member_of]).squeeze(1)
-    if len(rows) == len(keys):  # no two are equally near
+    if len(rows) == len(keys):  # no cell has two equally near points
         return torch.empty_like(rows).scatter_(0, member_of[rows], rows)
     group, (x, y, z) = member_of[rows], inside[rows].T.numpy()
     order = torch.from_numpy(np.lexsort((z, y, x, group.numpy())))

@@ -21,19 +21,18 @@ def radius_search(
         radius: Metres.
 
     Returns:
-        i (T,) and j (T,) int64, by i and then by j.
+        i (T,) and j (T,) int64, sorted by i, then j.
 
     Raises:
-        ValueError: The radius is not positive.
+        ValueError: The radius is not positive, or, on a GPU, the dtypes do not fit.
     """
     if points.is_cuda:
-        # Triton comes with builds for GPUs only.
+        # Triton comes with builds of PyTorch for GPUs only.
         from pcreg.kernels.triton.search.query import pair_search
         from pcreg.kernels.triton.search.run import find_triplets
 
         (found,) = find_triplets([pair_search(queries, points, query_lengths, point_lengths, radius)])
         return found.i.long(), found.j.long()
-    # k-d trees in one thread are faster than torch in two for these sizes.
     arrays = [each.numpy() for each in (queries, points, query_lengths, point_lengths)]
     pairs = neighbors.pairs_between(*arrays, radius)
     i, j = neighbors.in_order(pairs.i, pairs.j, len(points))

@@ -1,7 +1,7 @@
-"""A pyramid with room to spare, into which batches of different sizes are copied one after another.
+"""A pyramid with spare room, into which batches of different sizes are copied one after another.
 
-A CUDA graph needs arrays that stay in place and keep their lengths. Rows after those of the batch have no
-neighbours, are nobody's neighbours, and belong to no group.
+A CUDA graph needs arrays that stay in place and keep their lengths. The rows that pad a batch have no
+neighbours, are neighbours of no point, and belong to no group.
 """
 
 import torch
@@ -13,15 +13,15 @@ from pcreg.kernels.pyramid_config import KERNEL_SIZE
 from pcreg.kernels.tiles import EMPTY, ROWS, Tiles
 from pcreg.kernels.triplets import Symmetry, Triplets
 
-# Room, as a multiple of the needs of the largest pyramid so far, and more where these are little
+# Room: a multiple of the largest sizes so far, plus a constant for small ones
 SPARE, LEAST_SPARE = 1.1, 64
 
 
 class PaddedPyramid:
-    """Room for pyramids; `pyramid` holds the last one loaded, but for the coordinates of its points."""
+    """Room for pyramids; `pyramid` holds the last one loaded, without the coordinates of its points."""
 
     def __init__(self, like: Pyramid, before: "PaddedPyramid | None" = None):
-        """Make room for pyramids as large as this one, and for those for which there was room before."""
+        """Make room for pyramids as large as `like`, and for all that fitted into `before`."""
         sizes, n_levels, device = _sizes(like), len(like.levels), like.stem.device
         self._room = [int(SPARE * size) + LEAST_SPARE for size in sizes]
         if before:
@@ -42,11 +42,11 @@ class PaddedPyramid:
         )
 
     def has_room_for(self, pyramid: Pyramid) -> bool:
-        """True if the pyramid fits into these rows."""
+        """True if the pyramid fits into the room."""
         return all(room >= size for room, size in zip(self._room, _sizes(pyramid), strict=True))
 
     def load(self, pyramid: Pyramid) -> None:
-        """Copy a pyramid for which there is room, without waiting for the GPU."""
+        """Copy a pyramid that fits, without waiting for the GPU."""
         own = self.pyramid
         _fill(own.stem, pyramid.stem, 0)
         copies = []
@@ -56,7 +56,7 @@ class PaddedPyramid:
             copies += [(here.i, given.i), (here.j, given.j), (here.k_offsets, given.k_offsets)]
             brought, tiles = given.tiles, here.tiles
             _fill(tiles.source, brought.source, EMPTY)
-            # Tiles after the last one end at 0, before they begin or there: they have no shared buckets
+            # Padding tiles end at offset 0, at or before their beginning: they have no shared buckets
             _fill(tiles.tile_offsets, brought.tile_offsets, 0)
             copies += [(tiles.shared_first, brought.shared_first), (tiles.shared_size, brought.shared_size)]
         copies = [(target[: len(given)], given) for target, given in copies if len(given)]
@@ -66,7 +66,7 @@ class PaddedPyramid:
 
 
 def _fill(target: Tensor, source: Tensor, behind: int) -> None:
-    """Copy rows (..., n) to the beginning of rows (..., m), and fill up the rest with a number."""
+    """Copy source (..., n) to the beginning of target (..., m), and fill the rest with `behind`."""
     n = source.shape[-1]
     target[..., :n] = source
     target[..., n:] = behind
@@ -75,7 +75,7 @@ def _fill(target: Tensor, source: Tensor, behind: int) -> None:
 def _sizes(pyramid: Pyramid) -> list[int]:
     """Sizes that differ between pyramids: points of each level, then three numbers for each of its Triplets.
 
-    These are its triplets, the shared buckets of its Tiles, and the most shared buckets of a tile.
+    The three are the number of triplets, that of shared buckets, and the most shared buckets of a tile.
     """
     sizes = [len(level) for level in pyramid.levels]
     for each in pyramid.triplets:
@@ -92,7 +92,7 @@ def empty_triplets(
     max_shared: int = 1,
     symmetric: Symmetry = Symmetry.NONE,
 ) -> Triplets:
-    """Room for `size` triplets, and for Tiles with these numbers of shared buckets."""
+    """Allocate `size` triplets, and Tiles with these numbers of shared buckets."""
     i, j = torch.empty(2, size, dtype=torch.int32, device=device)
     K = KERNEL_SIZE**3
     sizes, offsets = i.new_empty(n_shared), i.new_zeros(-(-n_out // ROWS) + 1)

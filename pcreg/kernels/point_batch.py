@@ -26,12 +26,12 @@ class PointBatch:
     ) -> "PointBatch":
         """Batch clouds on their device.
 
-        Each is moved to its own lower corner in float64 and rounded before it is cast: the network sees
-        differences of coordinates alone, and coordinates far from zero lose no digits.
+        Each cloud is moved to its own lower corner in float64 and rounded before the cast to float32: the
+        network sees differences of coordinates alone, and coordinates far from zero lose no digits.
 
         Args:
-            clouds: Points (N_b, 3) of each, one or more, metres, in any frame.
-            viewpoints: (N_b, 3) of each, the places from where the points were seen; by default the origin.
+            clouds: One or more clouds (N_b, 3), metres, each in any frame.
+            viewpoints: (N_b, 3) for each cloud, the sensor position of each point; by default the origin.
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
         points = torch.cat(clouds)
@@ -49,7 +49,7 @@ class PointBatch:
         return len(self.points)
 
     def to(self, device: torch.device | str) -> "PointBatch":
-        """The batch on `device`; the host does not wait for a GPU."""
+        """Return the batch on `device`, without waiting for a GPU."""
         viewpoints = None if self.viewpoints is None else to_device(self.viewpoints, device)
         return PointBatch(to_device(self.points, device), to_device(self.lengths, device), viewpoints)
 
@@ -66,9 +66,9 @@ class RowGroups:
         return len(self.sizes)
 
     def check(self, n_rows: int) -> None:
-        """Raise ValueError unless these are groups of two rows at least, of `n_rows` in all."""
+        """Raise ValueError unless each group has at least two rows, and all have `n_rows`."""
         if min(self.sizes) < 2:
-            raise ValueError(f"groups of {self.sizes} rows: a batch norm needs two in each in training")
+            raise ValueError(f"groups of {self.sizes} rows: in training a batch norm needs two rows in each")
         if sum(self.sizes) != n_rows:
             raise ValueError(f"groups of {self.sizes} rows are not {n_rows} rows")
 

@@ -1,7 +1,7 @@
-"""All levels of points and all triplets that a network needs of a batch.
+"""All levels of points and all triplets that a network needs for a batch.
 
-They depend on coordinates alone, so they are built once per batch, on its device, before any feature is
-computed, and shared by every layer and by the backward pass.
+Levels and triplets depend on coordinates alone. They are built once per batch, on its device, before any
+feature is computed, and shared by every layer and by the backward pass.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ class Pyramid:
     """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
 
     levels: list[PointBatch]
-    stem: Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
+    stem: Tensor  # (K, N) int32: number of points in each cell of the first layer's kernels, on level 0
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
-    cloud_groups: RowGroups  # clouds with norms of their own in training, such as all sources and all targets
-    row_groups: list[RowGroups]  # of each level, the points of these clouds
+    cloud_groups: RowGroups  # clouds normalised separately in training, such as sources and targets
+    row_groups: list[RowGroups]  # for each level, the rows of these groups of clouds
 
     @staticmethod
     def build(batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None) -> "Pyramid":
@@ -37,7 +37,7 @@ class Pyramid:
         Args:
             batch: B clouds, with viewpoints for point-pair kernels.
             geometry: Levels and neighbourhoods.
-            groups: Numbers of clouds in groups that follow one another; None: all are one.
+            groups: Numbers of clouds in consecutive groups; by default all clouds are one group.
 
         Raises:
             ValueError: Viewpoints are missing, or cells cannot be numbered in 62 bits.
@@ -69,19 +69,19 @@ class Pyramid:
         return [*self.same, *self.down, *(triplets.transposed for triplets in self.down)]
 
     def groups(self) -> list[PointBatch]:
-        """The points of the finest level, each group of clouds by itself, without viewpoints."""
+        """Split the finest level into one batch per group of clouds, without viewpoints."""
         points = self.row_groups[0].split(self.levels[0].points)
         return list(map(PointBatch, points, self.cloud_groups.split(self.levels[0].lengths)))
 
 
 def ends_of_triplets(n_levels: int) -> list[tuple[int, int]]:
-    """Levels of the output and of the input: of each level onto itself, then down, then back up."""
+    """Pairs of output and input level: each level onto itself, then down, then back up."""
     down = [(level + 1, level) for level in range(n_levels - 1)]
     return [*((level, level) for level in range(n_levels)), *down, *((into, out) for out, into in down)]
 
 
 def same_and_down(triplets: list[Triplets], n_levels: int) -> tuple[list[Triplets], list[Triplets]]:
-    """Fields of a Pyramid with these triplets, which are in the order of `ends_of_triplets`."""
+    """Fields `same` and `down` of a Pyramid from triplets in the order of `ends_of_triplets`."""
     same, down, up = triplets[:n_levels], triplets[n_levels : 2 * n_levels - 1], triplets[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
@@ -91,10 +91,10 @@ def same_and_down(triplets: list[Triplets], n_levels: int) -> tuple[list[Triplet
 def search_at_once(
     batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None
 ) -> Pyramid:
-    """Build a pyramid by kernels for a GPU, which find the triplets of all layers together.
+    """Build a pyramid on a GPU, where the triplets of all layers are found together.
 
-    One sort of a level serves to sample and to search it. The device is waited for once per level, to
-    learn its size, once for all triplets, and once more for normals.
+    Each level is sorted once, for sampling and for searching. The host waits for the size of each sampled
+    level, for the numbers of all triplets, and for the number of pairs that normals need.
     """
     from pcreg.kernels.triton.plane_fit import surface_normals
     from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
@@ -106,7 +106,7 @@ def search_at_once(
     frames = _frames(batch, sizes, -geometry.voxel / 2)
     levels = [replace(batch, points=batch.points.contiguous())]
     clouds = [cloud_numbers(batch.lengths, len(batch))]
-    rows, indices = [], []  # of each level, its rows in the next level, and its points in cells of that level
+    rows, indices = [], []  # of each level: the rows that form the next level, and the index of its points
     for level, size in enumerate(sizes):
         points, cloud = levels[level].points, clouds[level]
         indices.append(CellIndex.build(points, cloud, frames[level], size, n_clouds))
@@ -124,7 +124,7 @@ def search_at_once(
         normals = [surface_normals(levels[0].points, batch.viewpoints, pairs.i.long(), pairs.j.long())]
         for picked in rows:
             normals.append(normals[-1][picked])
-    if geometry.snap:  # the same order, of other coordinates
+    if geometry.snap:  # the sorted order stays; coordinates become those of voxels
         edges = [2.0 ** (level + 1) for level in range(n_levels)]
         frames = _frames(PointBatch(places[0], batch.lengths), edges, 0.0)
         snapped = zip(indices, places, frames, edges, strict=True)
@@ -144,9 +144,9 @@ def search_at_once(
 
 
 def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[Tensor]]:
-    """The levels, and for each but the first its rows in the level before.
+    """Return the levels, and for each but the first its rows in the level before.
 
-    Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
+    Cells of all levels have one origin, and are nested: a coarse cell consists of eight fine ones.
     """
     shape = (len(batch.lengths), 3)  # half a voxel below the lower corners of clouds, which are zero
     origin = torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
@@ -161,7 +161,7 @@ def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[Poin
 
 
 def _places(points: Tensor, level: int, geometry: PyramidConfig) -> Tensor:
-    """Points (N, 3) of a level as they are searched: with `snap`, the corners of their cells, in voxels."""
+    """Coordinates (N, 3) for searching a level: with `snap`, the corners of the points' cells, in voxels."""
     if not geometry.snap:
         return points
     size = geometry.voxel * 2**level
@@ -178,7 +178,7 @@ def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
 
 
 def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[RowGroups, list[RowGroups]]:
-    """The fields `cloud_groups` and `row_groups`. With several groups the device is waited for."""
+    """Return the fields `cloud_groups` and `row_groups`; with `groups` the host waits for the device."""
     if groups is None:
         return RowGroups((len(levels[0].lengths),)), [RowGroups((len(level),)) for level in levels]
     clouds = RowGroups(tuple(groups))

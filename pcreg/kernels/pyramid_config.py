@@ -17,9 +17,9 @@ class PyramidConfig:
     voxel: float = 0.025  # metres, edge of the cells with one point each
     n_levels: int = 4
     stem_kernel_size: int = 5  # kernel cells per axis of the first convolution, odd
-    radius_scale: float = 1.0  # search radius over that of the ball with the volume of the kernel
-    snap: bool = False  # degraded mode: a sparse voxel convolution
-    kernel: str = "grid"  # its cells lie along the axes; or "ppf", rotation-invariant point-pair cells
+    radius_scale: float = 1.0  # search radius as a multiple of `default_radius`
+    snap: bool = False  # points move to voxel centres: a sparse voxel convolution
+    kernel: str = "grid"  # cells along the axes; or "ppf": rotation-invariant cells of point-pair features
 
     @property
     def normal_radius(self) -> float:
@@ -27,9 +27,9 @@ class PyramidConfig:
         return NORMAL_RADIUS * self.voxel
 
     def size_and_radius(self, level: int, kernel_size: int = KERNEL_SIZE) -> tuple[float, float]:
-        """The edge of the kernel cells and the radius of a convolution of points of `level`.
+        """Return the edge of the kernel cells and the search radius of a convolution at `level`.
 
-        In metres; with `snap` in voxels, and half the edge of a cube.
+        Both are in metres; with `snap` both are in voxels, and the radius is half the edge of a cube.
         """
         if self.snap:
             return 2.0**level, kernel_size / 2 * 2**level
@@ -43,8 +43,8 @@ def default_radius(size: float, kernel_size: int) -> float:
 
 
 def rounded(coordinates: Any) -> Any:
-    """Coordinates, an array or a tensor, to the micrometre.
+    """Round coordinates in metres, an array or a tensor, to 2^-20 m.
 
-    The last digits depend on the motion of a cloud, and must not decide on the cell of a point.
+    The rounding errors of a cloud's motion must not decide in which cell a point lies.
     """
     return (coordinates / RESOLUTION).round() * RESOLUTION

@@ -1,6 +1,6 @@
 """First intersections of rays with solids.
 
-A ray is moved into the frame of a solid's unit shape, which it meets at the same fraction of its length.
+A ray is moved into the frame of a solid's unit shape; the ray parameter t of an intersection stays the same.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from torch import Tensor
 from pcreg.kernels.cells import counts_of_sorted
 
 MIN_DISTANCE = 1e-3  # metres: a ray does not meet the surface on which it starts
-BLOCK_PAIRS = 2**17  # of a ray and a solid, intersected at a time on the CPU, in its cache
-ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first, to leave out hidden ones
+BLOCK_PAIRS = 2**17  # pairs of a ray and a solid that the CPU intersects at a time, in its cache
+ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # ranks of solids: near ones hide later ones
 
 
 class Shape(IntEnum):
@@ -29,9 +29,9 @@ class Shape(IntEnum):
 class Hits:
     """First intersections of rays (G, R)."""
 
-    distance: Tensor  # (G, R) float32, metres, infinite without one
+    distance: Tensor  # (G, R) float32, metres, infinite without a hit
     cosine: Tensor  # (G, R) float32, of the angle between ray and normal, not negative
-    solid: Tensor  # (G, R) int64, -1 without one
+    solid: Tensor  # (G, R) int64, -1 without a hit
 
 
 def first_hits(
@@ -49,12 +49,12 @@ def first_hits(
     Args:
         origins: (G, R, 3) or (G, 1, 3) float32, metres, like all lengths.
         directions: (G, R, 3) float32, of unit length.
-        far: (G,) float32, the largest distance.
+        far: (G,) float32, the largest distance of a hit.
         shapes: (P,) int64, the Shape of each solid.
         T_unit_world: (P, 3, 4) float32, from the world to the unit shape of each solid.
         group: (N,) int64: rays of group[n] may meet solid[n]. Sorted by group, then by depth.
         solid: (N,) int64.
-        depth: (N,) float32, a lower bound of the distance at which they meet.
+        depth: (N,) float32, a lower bound of the distance from the group's origins to solid[n].
     """
     if directions.is_cuda:
         from pcreg.kernels.triton.raycast import first_hits as by_kernel
@@ -91,7 +91,7 @@ def _intersect(
     """Intersect rays with solids (N,) of one shape, in order of their groups (N,), and keep nearer hits."""
     G, R, _ = directions.shape
     start, count = _starts(group, G)
-    # Groups with equally many solids together, so that little is padded.
+    # Blocks of groups with similar numbers of solids need little padding.
     order = torch.argsort(count)
     counts = count[order].tolist()
     end = G
@@ -127,13 +127,13 @@ def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directio
 
 
 def _moved(T: Tensor, points: Tensor) -> Tensor:
-    """Points (..., 3) moved by T (..., 3, 4), one each; products of small matrices take longer."""
+    """Points (..., 3) moved by one T (..., 3, 4) each; batched products of small matrices take longer."""
     x, y, z = points[..., None].unbind(-2)
     return T[..., 0] * x + T[..., 1] * y + T[..., 2] * z + T[..., 3]
 
 
 def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
-    """Places on a line at which it enters and leaves a unit shape; NaN, or in the wrong order, for a miss."""
+    """The t at which a line enters and leaves a unit shape; NaN, or in the wrong order, for a miss."""
     match shape:
         case Shape.BOX:
             (x_low, x_high), (y_low, y_high), (z_low, z_high) = _slab(x, dx), _slab(y, dy), _slab(z, dz)
@@ -159,7 +159,7 @@ def _slab(x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
 def _roots(a: Tensor, half_b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """The roots of a t^2 + 2 half_b t + c, a >= 0, in order; all of the line or none if a is 0."""
     a = a.clamp(min=1e-12)
-    root = torch.sqrt(half_b * half_b - a * c)  # not a number for a miss, which compares as false
+    root = torch.sqrt(half_b * half_b - a * c)  # NaN for a miss: comparisons with NaN are false
     return (-half_b - root) / a, (-half_b + root) / a
 
 

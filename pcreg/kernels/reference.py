@@ -35,14 +35,14 @@ def grid_sample(points, lengths, size, origins) -> list[int]:
 
 
 def kernel_cell(displacement, size, kernel_size) -> int:
-    """The index k of the kernel cell that a displacement (3,) falls in, outer cells reaching outwards."""
+    """The index k of the kernel cell that holds a displacement (3,); outer cells are unbounded."""
     half_width = (kernel_size - 1) // 2
     x, y, z = (displacement / size).round().clamp(-half_width, half_width).long().tolist()
     return ((x + half_width) * kernel_size + (y + half_width)) * kernel_size + (z + half_width)
 
 
 def ppf_cell(displacement, own, other, radius, kernel_size) -> int:
-    """The cell k of a point-pair kernel: of a displacement (3,) and both normals (3,)."""
+    """The cell k of a point-pair kernel for a displacement (3,) and both normals (3,)."""
     distance = math.dist(displacement, (0, 0, 0))
     rise, fall = (normal @ displacement / distance if distance else 0 for normal in (own, other))
     shares = distance / radius, (1 + rise) / 2, (1 - fall) / 2

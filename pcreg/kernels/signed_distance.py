@@ -5,11 +5,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-MIN_DEPTH = 0.1  # metres before a camera, from which it sees points
+MIN_DEPTH = 0.1  # metres in front of a camera; points nearer than that are not seen
 
 
 class DepthImages(NamedTuple):
-    """Depth images of equal pinhole cameras; pixel (0, 0) has its middle at (0, 0)."""
+    """Depth images of equal pinhole cameras; the centre of the first pixel has coordinates (0, 0)."""
 
     inverse_depth: Tensor  # (images, height, width) float32, contiguous, in 1 / m along z; 0 where missing
     focal: float  # pixels
@@ -17,7 +17,7 @@ class DepthImages(NamedTuple):
     jump: float  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
 
     def depth(self, image: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Depth at pixels (u, v) of images, of one shape; 0 if missing. Linear in 1 / z, as on a plane."""
+        """Interpolate depth at pixels (u, v) of images, linearly in 1 / z as on a plane; 0 if missing."""
         H, W = self.inverse_depth.shape[1:]
         inverse_depth = self.inverse_depth.view(-1)
         inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
@@ -38,12 +38,12 @@ def distance_sums(
 ) -> tuple[Tensor, Tensor]:
     """Add up the signed distances of each point in the images of its fragment.
 
-    A distance is that from the point to the surface along the axis of the camera, at most `truncation`. An
+    A distance is measured from the point to the surface along the camera's axis, and cut to `truncation`. An
     image counts if it has a depth there, unless the point lies more than `truncation` behind the surface.
 
     Args:
-        images: B K images of B fragments, float32.
-        T_first_camera: (B, K, 4, 4) float32, from each camera to the first of its fragment.
+        images: B K images, float32: K images of each of B fragments.
+        T_first_camera: (B, K, 4, 4) float32, from each camera to the first camera of its fragment.
         batch: (M,) int64, the fragment of each point.
         points: (M, 3) float32, metres, in the frame of the first camera.
         truncation: Metres.
@@ -59,7 +59,7 @@ def distance_sums(
     total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
     R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
     for k in range(K):
-        # p R is the inverse rotation of p; a product of matrices for each point takes ten times as long.
+        # p R rotates p by the inverse of R; a batched matrix product takes ten times as long.
         (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
         x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
         before = z > MIN_DEPTH

@@ -1,7 +1,7 @@
-"""Triplets arranged for tiles of output rows, which programs of a GPU convolve.
+"""Triplets arranged by tiles of output rows, for convolution on a GPU.
 
-A bucket, the triplets that share (k, i), usually holds one point; those that hold more are listed
-separately, tile by tile, so that a program can sum them first and then read one row per bucket.
+A bucket, the triplets that share (k, i), usually holds one point. Shared buckets, with several points, are
+listed tile by tile, so that a program can sum their points first and then read one row per bucket.
 """
 
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ CELLS = 32  # kernel cells that are listed together
 
 @dataclass(frozen=True)
 class Tiles:
-    """Rows that each tile reads, and Q shared buckets by tile, size, group of CELLS cells, i and k.
+    """Rows that each tile reads, and Q shared buckets sorted by tile, size, group of CELLS cells, i and k.
 
     Sizes (2, 3, or more) ascend within a tile, because a program sums several buckets at once and waits for
     the largest. Triplets that were searched together share one list of shared buckets.
     """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m
-    shared_first: Tensor  # (Q,) int64: shared bucket q is triplets shared_first[q] ...
-    shared_size: Tensor  # (Q,) int32: ... and so many in all
+    shared_first: Tensor  # (Q,) int64: first triplet of each shared bucket
+    shared_size: Tensor  # (Q,) int32: number of triplets of each shared bucket
     tile_offsets: Tensor  # (tiles + 1,) int32, the shared buckets of each tile
-    max_shared: int  # in any one tile
+    max_shared: int  # largest number of shared buckets in a tile
 
     def tensors(self) -> list[Tensor]:
         """The arrays that a kernel reads."""

@@ -14,11 +14,11 @@ from pcreg.kernels.tiles import ROWS, Tiles
 
 
 class Symmetry(IntEnum):
-    """Symmetry of triplets: with (i, j, k) there is (j, i, k') of a cell k' that depends on k alone."""
+    """Symmetry of triplets: for each (i, j, k) there is (j, i, k'), with a cell k' that k determines."""
 
     NONE = 0
     OPPOSITE = 1  # k' = K - 1 - k: cells along the axes
-    SWAPPED_HEIGHTS = 2  # the two heights of k change places: rotation-invariant (point-pair) cells
+    SWAPPED_HEIGHTS = 2  # k' is k with both heights exchanged: rotation-invariant (point-pair) cells
 
     def transposed_weight(self, weight: Tensor) -> Tensor:
         """Exchange the weights (K, ...) of k and k'."""
@@ -36,7 +36,7 @@ class Triplets:
     k_offsets: Tensor  # (K + 1,) int64, the triplets of cell k are k_offsets[k] .. k_offsets[k + 1]
     n_out: int  # rows of the output
     n_in: int  # rows of the input
-    symmetric: Symmetry = Symmetry.NONE  # if another, i and j are rows of the same points
+    symmetric: Symmetry = Symmetry.NONE  # unless NONE, i and j are rows of the same points
     tiles: Tiles | None = None  # on a GPU
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
@@ -95,6 +95,6 @@ class Triplets:
         return self._transposed[0]
 
     def pair_with(self, transposed: "Triplets") -> None:
-        """Keep the transposed triplets; they keep a copy of these, as a cycle would stay in memory."""
+        """Store the transposed triplets, and a copy of these in them: a cycle would stay in memory."""
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]

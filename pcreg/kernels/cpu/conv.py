@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-MAX_BUCKETS = 1 << 18  # whose sums are in memory together, 64 MB for 64 channels
+MAX_BUCKETS = 1 << 18  # buckets whose sums are in memory together: 64 MB for 64 channels
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 def sort_triplets(
     i: Rows, j: Rows, k: Rows, n_out: int, n_in: int, n_cells: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Rows]:
-    """i and j (T,) sorted by k, then i, then j, and the bounds k_offsets (K + 1,) of the cells."""
+    """Sort triplets by k, then i, then j; return i (T,), j (T,) and the bounds k_offsets (K + 1,)."""
     i_bits, j_bits = n_out.bit_length(), n_in.bit_length()
     key = k << i_bits
     key |= i
@@ -33,7 +33,7 @@ def sort_triplets(
 
 
 def find_buckets(i: NDArray[np.int32], k_offsets: Rows) -> tuple[NDArray[np.int32], NDArray[np.int32], Rows]:
-    """Runs of sorted triplets that share (k, i): their i (P,), offsets (P + 1,) and k_offsets (K + 1,)."""
+    """Buckets of sorted triplets: their i (P,), their offsets (P + 1,), and bounds (K + 1,) of the cells."""
     starts_run = np.ones(len(i), dtype=bool)
     np.not_equal(i[1:], i[:-1], out=starts_run[1:])
     starts_run[k_offsets[:-1][np.diff(k_offsets) > 0]] = True
@@ -47,10 +47,10 @@ class Convolution:
     def __init__(
         self, i: NDArray[np.int32], j: NDArray[np.int32], k_offsets: NDArray[np.int64], n_out: int, n_in: int
     ) -> None:
-        """The triplets as `sort_triplets` returns them."""
+        """Prepare the triplets, which are as `sort_triplets` returns them."""
         self.n_out = n_out
         rows, offsets, bounds = find_buckets(i, k_offsets)
-        self._parts = []  # kernel cells from one to another, and their two matrices
+        self._parts = []  # of the cells: the first, bounds of their buckets, and both sparse matrices
         for first, last in pairwise(_splits(bounds)):
             low, high = bounds[first], bounds[last]
             begin, end = offsets[low], offsets[high]
@@ -73,7 +73,7 @@ class Convolution:
 
 
 def _splits(bounds: NDArray[np.int64]) -> list[int]:
-    """Bounds of parts of the kernel cells with few buckets; cell k has bounds[k] .. bounds[k + 1]."""
+    """Split cells into parts of up to MAX_BUCKETS, or one cell; cell k has bounds[k] .. bounds[k + 1]."""
     splits = [0]
     for k in range(1, len(bounds) - 1):
         if bounds[k + 1] - bounds[splits[-1]] > MAX_BUCKETS:
@@ -82,5 +82,5 @@ def _splits(bounds: NDArray[np.int64]) -> list[int]:
 
 
 def _summing(columns: NDArray[np.int32], offsets: NDArray[np.int32], n_columns: int) -> csr_matrix:
-    """The matrix whose product has in row p the sum of rows columns[offsets[p] : offsets[p + 1]]."""
+    """Sparse matrix that sums the rows columns[offsets[p] : offsets[p + 1]] of a factor into row p."""
     return csr_matrix((np.ones(len(columns), np.float32), columns, offsets), (len(offsets) - 1, n_columns))

@@ -1,7 +1,7 @@
 """Pairs of near points on the CPU, with one k-d tree per cloud, and normals of their neighbourhoods.
 
-The tree proposes pairs; distances are compared here, in the dtype of the points, so that the answer does not
-depend on the tree's rounding. Clouds are a batch: points (N, 3) of all, and lengths (B,) int64.
+The tree proposes pairs; distances are compared here, in the dtype of the points, so that the result does not
+depend on the tree's rounding. A batch of clouds is given by all points (N, 3), and lengths (B,) int64.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
+TREE_ULPS = 8  # generous bound of the tree's rounding errors, in units in the last place
 ROWS_AT_ONCE = 1 << 12  # points whose sums are computed together, with terms of 15 MB at most
-MIN_NEIGHBORS = 4  # points, its own among them, from which a normal is taken
-MIN_VARIANCE_RATIO = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
+MIN_NEIGHBORS = 4  # points that a normal needs, including the point itself
+MIN_VARIANCE_RATIO = 1e-5  # of the total variance; a smaller second variance is a rounding error
 
 Rows = NDArray[np.int64]
 
@@ -28,14 +28,14 @@ class Pairs(NamedTuple):
     offset: np.ndarray  # (3, T), points[j] - queries[i] in metres, of the dtype of the points
 
     def within(self, radius: float, cube: bool = False) -> "Pairs":
-        """The pairs within `radius` metres, along each axis in a `cube`."""
+        """Return the pairs within `radius` metres; with `cube`, within `radius` along each axis."""
         dx, dy, dz = self.offset
         near = (dx * dx + dy * dy) + dz * dz <= radius * radius
         if cube:
             near = np.abs(self.offset).max(0) <= radius
-        if near.all():  # as a rule, of the pairs that a tree proposes
+        if near.all():  # the usual case for pairs that a tree proposes
             return self
-        rows = np.flatnonzero(near)  # quicker to take than a mask
+        rows = np.flatnonzero(near)  # faster than the mask
         return Pairs(self.i.take(rows), self.j.take(rows), self.offset.take(rows, 1))
 
 
@@ -71,13 +71,13 @@ def pairs_within(points: np.ndarray, lengths: np.ndarray, radius: float, cube: b
 
 
 def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
-    """Neighbours i, j (T,) of `count` points, themselves included, from their `pairs_within`."""
+    """Neighbours i, j (T,) of `count` points, each point itself included, from their `pairs_within`."""
     own = np.arange(count)
     return np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own])
 
 
 def in_order(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
-    """i (T,) and j (T,) < count, by i and then by j."""
+    """Sort pairs of i (T,) and j (T,) < count by i, then by j."""
     bits = count.bit_length()
     pairs = i << bits
     pairs |= j
@@ -86,7 +86,7 @@ def in_order(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
 
 
 def _tree_radius(points: np.ndarray, radius: float) -> float:
-    """A radius for the tree in which no pair within `radius` is lost to rounding."""
+    """Widen the radius for the tree, so that no pair within `radius` is lost to rounding."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
     return radius * (1 + TREE_ULPS * float(np.finfo(points.dtype).eps))
@@ -99,22 +99,23 @@ def _clouds(lengths: np.ndarray) -> Iterator[slice]:
 
 
 def _tree(points: np.ndarray) -> cKDTree:
-    return cKDTree(points, balanced_tree=False)  # quicker to build and to search
+    return cKDTree(points, balanced_tree=False)  # faster to build and to search
 
 
 def _near(
     queries: np.ndarray, points: np.ndarray, proposed: Iterable[Rows], radius: float, cube: bool
 ) -> Pairs:
-    """The pairs within `radius` of those proposed (2, T) for each cloud."""
+    """Select the pairs within `radius` from the proposed ones, (2, T) for each cloud."""
     i, j = np.concatenate([np.empty((2, 0), np.int64), *proposed], 1)
     offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
     return Pairs(i, j, offset).within(radius, cube)
 
 
 def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Unit normals (N, 3) of points (N, 3) to the side of their viewpoints (N, 3), as of `plane_normals`.
+    """Unit normals (N, 3) of points (N, 3), towards their viewpoints (N, 3), by `plane_normals`.
 
-    Row i of pairs (T,), ascending, has neighbour j (T,), itself included. Takes about 60 bytes for each pair.
+    The pairs (T,) are points i, ascending, and their neighbours j, including each point itself. Takes about
+    60 bytes for each pair.
     """
     counts = np.bincount(i, minlength=len(points))
     sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
@@ -123,7 +124,7 @@ def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j
 
 
 def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of the sums (N, 9) of `plane_normals`, over `counts` (N,) neighbours j (T,) in order."""
+    """Yield parts of the sums (N, 9) of `plane_normals`; point n has counts[n] of the pairs (T,)."""
     ends = np.concatenate([[0], np.cumsum(counts)])
     for start in range(0, len(points), ROWS_AT_ONCE):
         offsets = ends[start : start + ROWS_AT_ONCE + 1]
@@ -135,10 +136,10 @@ def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) 
 
 
 def plane_normals(counts: np.ndarray, sums: np.ndarray, towards: np.ndarray) -> np.ndarray:
-    """Unit normals (N, 3) to the side of `towards` (N, 3); zeros for fewer than 4 points, or all on a line.
+    """Unit normals (N, 3) on the side of `towards` (N, 3); zero for fewer than 4 points, or points on a line.
 
-    `sums` (N, 9) are those of `counts` (N,) offsets x, y, z and of their products xx, xy, xz, yy, yz, zz, in
-    float64 as `towards` is.
+    `sums` (N, 9) float64 add up, over the `counts` (N,) neighbours, the offsets x, y, z and their products
+    xx, xy, xz, yy, yz, zz. `towards` is float64, too.
     """
     x, y, z, *second = (sums / counts.clip(min=1)[:, None]).T
     first = x * x, x * y, x * z, y * y, y * z, z * z
@@ -148,10 +149,10 @@ def plane_normals(counts: np.ndarray, sums: np.ndarray, towards: np.ndarray) -> 
 
 
 def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Any:
-    """Unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
+    """Unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices with float64 entries (N,).
 
-    By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small. `xp` is numpy or
-    torch, whose arrays all are.
+    By the trigonometric formula (Smith, 1961); zero where the two least eigenvalues are equal. `xp` is the
+    module of the arrays, numpy or torch.
     """
     trace = (xx + yy + zz).clip(min=xp.finfo(xx.dtype).tiny)
     xx, xy, xz, yy, yz, zz = (entry / trace for entry in (xx, xy, xz, yy, yz, zz))
@@ -161,7 +162,7 @@ def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: An
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
     cosine = (determinant / (2 * p**3).clip(min=1e-30)).clip(-1, 1)
     least = mean + 2 * p * xp.cos((xp.arccos(cosine) + 2 * xp.pi) / 3)
-    # Each row of what is left is orthogonal to the eigenvector: so is the longest product of two.
+    # The rows of A - least I are orthogonal to the eigenvector: the product of two rows is parallel to it.
     a, b, c = xx - least, yy - least, zz - least
     rows = [xp.stack(row, 1) for row in ((a, xy, xz), (xy, b, yz), (xz, yz, c))]
     products = xp.stack([xp.linalg.cross(rows[n], rows[n - 1]) for n in range(3)])

@@ -1,4 +1,4 @@
-"""All neighbourhoods that a network needs of a batch: one search serves the finest level."""
+"""All neighbourhoods that a network needs for a batch, with a single search of the finest level."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,11 +21,11 @@ def search_levels(
 ) -> tuple[NDArray[np.int32], Iterator[Unsorted], Iterator[Unsorted]]:
     """Search points (N, 3) of each level, of B clouds with lengths (B,).
 
-    With `snap` the points are places of voxels. `rows` are those of each level but the first in the level
-    before, `viewpoints` (N, 3) those of the first, for point-pair kernels.
+    With `snap` the points are corners of voxels. For each level but the first, `rows` holds the rows of its
+    points in the level before. `viewpoints` (N, 3) of the first level are for point-pair kernels.
 
     Returns the number (K, N) of points in each cell of the first layer's kernels, the triplets of each level
-    onto itself, and those of each level onto the next. Triplets are found when they are asked for.
+    onto itself, and the triplets of each level onto the next. The iterators search as they advance.
     """
     cube, is_ppf = config.snap, config.kernel == "ppf"
     stem_size, stem_radius = config.size_and_radius(0, config.stem_kernel_size)

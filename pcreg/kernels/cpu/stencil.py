@@ -1,19 +1,19 @@
-"""Neighbours of convolution centres and the kernel cells that they are in.
+"""Neighbours of convolution centres, and the kernel cells of these neighbours.
 
 The kernel is a local t x t x t grid, t odd, centred on an original point. Its cells have edge h; cell
 (x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
 c = (t-1)/2, the order of torch.nn.functional.conv3d.
 
-A point-pair kernel has cells of distance and heights instead of axes. For centre i with normal n_i and
-point j with normal n_j at the offset d they are steps of three numbers that no rotation of the cloud changes
-(the point pair features of Drost et al., CVPR 2010, but for the angle between the normals):
+A point-pair kernel has cells of distance and heights instead of axes. For centre i with normal n_i and point
+j with normal n_j at the offset d, the cells are equal steps of three numbers that no rotation of the cloud
+changes (the point pair features of Drost et al., CVPR 2010, without the angle between the normals):
 
     |d| / radius        from 0 to 1
     n_i . d / |d|       from -1 to 1: height of j over the tangent plane of i
     n_j . -d / |d|      from -1 to 1: height of i over the tangent plane of j
 
 Both heights are negative along a ridge and positive in a valley. Cell (shell, own, other) of t x t x t cells
-has index k = (shell t + own) t + other; seen from j the last two change places.
+has index k = (shell t + own) t + other; with j as the centre, own and other are exchanged.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from pcreg.kernels.cpu.neighbors import Pairs, Rows, from_both_ends, pairs_between, pairs_within
 
-PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
+PAIRS_AT_ONCE = 1 << 17  # pairs whose cells are computed together, in arrays of a few MB
 
 Normals = tuple[np.ndarray, np.ndarray]  # of the centres (N, 3) and of the points (P, 3), of their dtype
 
@@ -39,7 +39,7 @@ def neighbours(
     normals: Normals | None,
     cube: bool,
 ) -> tuple[Rows, Rows, Rows]:
-    """i, j and k (T,) of the triplets, in no particular order."""
+    """Find the triplets: i, j and k (T,), in no particular order."""
     if centres is points:
         pairs = pairs_within(points, lengths, radius, cube)
         own = None if normals is None else normals[0]
@@ -60,7 +60,7 @@ def neighbours_within(
 def counts(
     pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> NDArray[np.int32]:
-    """Neighbours (K, N) in each kernel cell of each of `count` points, from `pairs_within` the radius."""
+    """Count the neighbours (K, N) in each kernel cell of `count` points, from `pairs_within` the radius."""
     found = np.zeros((kernel_size**3, count), np.int32)
     found[_middle(kernel_size, normals)] = 1  # itself
     for start in range(0, len(pairs.i), PAIRS_AT_ONCE):
@@ -78,7 +78,7 @@ def ppf_cells(
 ) -> np.ndarray:
     """Point-pair cells k (T,) int64 of offsets, normals of centres and normals of points, each (3, T).
 
-    A point on its centre, and one without a normal (zeros), is level.
+    A height is 0 for a point at its centre, and over a tangent plane whose normal is missing (zeros).
     """
     dx, dy, dz = offset
     one = offset.dtype.type(1)
@@ -102,7 +102,7 @@ def swap_height_axes(weight: Any) -> Any:
 def _cells_from_both_ends(
     pairs: Pairs, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> tuple[Rows, Rows]:
-    """k (T,) of j as i sees it, and of i as j sees it: to the last bit that of the opposite offset."""
+    """Cells k (T,) of j around i, and of i around j, bit-equal to those of the opposite offsets."""
     k = _cells(pairs, size, kernel_size, radius, None if normals is None else (normals, normals))
     cells = np.arange(kernel_size**3)
     opposite = cells[::-1] if normals is None else swap_height_axes(cells)
@@ -110,7 +110,7 @@ def _cells_from_both_ends(
 
 
 def _cells(pairs: Pairs, size: float, kernel_size: int, radius: float, normals: Normals | None) -> Rows:
-    """k (T,) of j as i sees it."""
+    """Kernel cells k (T,) of j around i."""
     if normals is None:  # along the axes
         half = kernel_size // 2
         x, y, z = np.rint(pairs.offset / size).clip(-half, half) + half
@@ -121,5 +121,5 @@ def _cells(pairs: Pairs, size: float, kernel_size: int, radius: float, normals: 
 
 
 def _middle(kernel_size: int, normals: np.ndarray | None) -> int:
-    """The cell of a point as it sees itself: at no distance, and level."""
+    """The cell of a point in its own kernel: distance 0, and heights 0."""
     return kernel_size**3 // 2 if normals is None else kernel_size**2 // 2
