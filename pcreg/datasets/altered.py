@@ -1,4 +1,4 @@
-"""Data sets made of others: fewer beams, moved origins, or a mixture of two."""
+"""Data sets derived from others: fewer beams, shifted clouds, mixtures."""
 
 import os
 import zlib
@@ -13,26 +13,26 @@ from pcreg.geometry.se3 import inverse, translation
 from pcreg.io.pairs import Pair, PairDataset, evenly
 from pcreg.runtime.errors import InputError
 
-# Prefixes of names of clouds: a scan may be the source of one pair and, whole, the target of another
+# Prefixes of cloud names: the same scan may be a source with fewer beams and, in another pair, a whole target
 FEWER_BEAMS = "beams:"
 REPLAYED = "replay:"
 
 # Separation of beams
-BIN_DEGREES = 0.02  # of the histogram
-SIGMAS_DEGREES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)  # that are tried
-MIN_PROMINENCE = 0.15  # of a peak, as a fraction of the high ones
-MIN_DEVIATIONS = 4.0  # of a peak, in standard deviations of random counts
-# Fraction of the points in peaks: of a de-skewed scan of 64 beams 0.15, of raw scans 0.5 and more.
+BIN_DEGREES = 0.02  # bin width of the histogram of elevations
+SIGMAS_DEGREES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)  # smoothing widths that are tried
+MIN_PROMINENCE = 0.15  # of a peak, as a fraction of the 90th percentile of the histogram
+MIN_DEVIATIONS = 4.0  # prominence of a peak, in standard deviations of random counts
+# Fraction of the points that lie in peaks: 0.15 in a de-skewed scan of 64 beams, 0.5 and more in raw scans.
 MIN_PEAK_FRACTION = 0.12
-MAX_STEP_DEGREES = 1.0, 0.1  # median of azimuth and elevation from one point of a beam to the next
+MAX_STEP_DEGREES = 1.0, 0.1  # largest median change of azimuth and elevation from one point to the next
 
 
 class EveryBeam:
-    """A data set of LiDAR scans with every `step`-th beam of each source, as of another sensor.
+    """Data set of LiDAR scans whose sources keep only every `step`-th beam.
 
-    The first beam is kept; targets stay whole. Raises InputError for a step that is no positive whole number
-    and for indoor clouds, and in `cloud` for a source whose beams cannot be separated or are fewer than twice
-    `step`.
+    Sources look as if another sensor had recorded them; targets stay whole. Raises InputError if `step` is
+    not a positive whole number, and for indoor clouds. `cloud` raises InputError for a source whose beams
+    cannot be separated, or that has fewer than 2 * `step` beams.
     """
 
     def __init__(self, dataset: PairDataset, step: int):
@@ -49,7 +49,7 @@ class EveryBeam:
         self.pairs: list[Pair] = [replace(pair, source=FEWER_BEAMS + pair.source) for pair in dataset.pairs]
 
     def cloud(self, name: str) -> np.ndarray:
-        """The points (N, 3) of a source, on every `step`-th beam, or of a target."""
+        """The points (N, 3) of a target, or those of a source on every `step`-th beam."""
         if not name.startswith(FEWER_BEAMS):
             return self._whole.cloud(name)
         points = self._whole.cloud(name.removeprefix(FEWER_BEAMS))
@@ -64,13 +64,13 @@ class EveryBeam:
 
 
 class Moved:
-    """A data set with each cloud moved by `metres`, in a random direction by its name and the `seed`.
+    """Data set whose clouds are each shifted by `metres` in a random direction.
 
-    The truth follows, T' = M_target T M_source^-1. Pairs keep all moves: errors are measured between the
-    frames before them, as one degree adds 17 cm at ten metres. The viewpoint is unknown.
+    The direction depends on the cloud's name and `seed`; truth becomes T' = M_target T M_source^-1. Errors
+    are measured between the frames before `Pair.moves`: one degree would add 17 cm at ten metres.
     """
 
-    viewpoint = "auto"
+    viewpoint = "auto"  # unknown
 
     def __init__(self, dataset: PairDataset, metres: float, seed: int = 0):
         if not (np.isfinite(metres) and metres >= 0):
@@ -81,7 +81,7 @@ class Moved:
         self.pairs: list[Pair] = [self._moved(pair) for pair in dataset.pairs]
 
     def cloud(self, name: str) -> np.ndarray:
-        """The points (N, 3) of a cloud, moved."""
+        """The shifted points (N, 3) of a cloud."""
         return self._still.cloud(name) + self._offset(name)
 
     def _offset(self, name: str) -> np.ndarray:
@@ -97,10 +97,10 @@ class Moved:
 
 
 class Mixture:
-    """All pairs of `own`, and pairs of `replayed` as the fraction `share` of the whole, against forgetting.
+    """All pairs of `own`, mixed with pairs of `replayed` against forgetting.
 
-    The replayed pairs are spread evenly over their list, and repeated if it is too short. Raises InputError
-    for a share outside 0 to 1 and for a data set without pairs.
+    Replayed pairs are the fraction `share` of the mixture. They are spread evenly over their list, and
+    repeated if it is too short. Raises InputError for a share outside 0 to 1, or if `replayed` has no pairs.
     """
 
     def __init__(self, own: PairDataset, replayed: PairDataset, share: float):
@@ -124,12 +124,12 @@ class Mixture:
 
 
 def beam_numbers(points: np.ndarray) -> np.ndarray | None:
-    """Beam (N,) int64, from 0, of each point (N, 3) of a scan whose origin is the sensor, z upwards.
+    """Beam number (N,) int64, from 0, of each point (N, 3) of a scan.
 
-    A file may be written one beam after another, as KITTI's: then each turn of the azimuth is a beam. Else a
-    beam is a peak in the histogram of elevations, smoothed by the width that puts most points into peaks.
-    Beams closer than 0.2 degrees are not separated in this way, nor those of undistorted scans. A row of
-    zeros is of none, -1. Returns None if the beams cannot be separated.
+    The sensor is the origin, z points upwards. In files that are written beam after beam, such as KITTI's,
+    each turn of the azimuth is a beam. In others a beam is a peak in the histogram of elevations, smoothed by
+    the width that puts most points into peaks; this cannot separate beams closer than 0.2 degrees, and may
+    fail on de-skewed scans. Rows of zeros get -1. Returns None if the beams cannot be separated.
     """
     seen = points.any(1)
     x, y, z = points[seen].T
@@ -145,7 +145,7 @@ def beam_numbers(points: np.ndarray) -> np.ndarray | None:
 
 
 def _by_order(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray | None:
-    """Turn (N,) of the sensor in which each point was seen, if the file is written beam after beam."""
+    """Turn of the azimuth (N,) of each point; None if not ordered beam after beam."""
     if len(azimuth) < 2:
         return None
     steps = np.diff([azimuth, elevation])
@@ -156,13 +156,13 @@ def _by_order(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray | None:
 
 
 def _by_elevation(elevation: np.ndarray) -> np.ndarray | None:
-    """Peak (N,) of the histogram of elevations (N,), degrees, in which each lies."""
+    """Histogram peak (N,) of each elevation (N,) in degrees; None without clear peaks."""
     counts, edges = np.histogram(elevation, np.arange(-90 - BIN_DEGREES, 90 + 2 * BIN_DEGREES, BIN_DEGREES))
     most, valleys = 0.0, None
     for width in SIGMAS_DEGREES:
         density = gaussian_filter1d(counts.astype(float), width / BIN_DEGREES)
         high = np.percentile(density[density > 0.01], 90) if len(elevation) else 0.0
-        # The deviation of smoothed Poisson counts
+        # Standard deviation of smoothed Poisson counts
         chance = np.sqrt(high * BIN_DEGREES / (2 * np.sqrt(np.pi) * width))
         least = max(MIN_PROMINENCE * high, MIN_DEVIATIONS * chance, 1e-9)
         peaks, found = find_peaks(density, prominence=least)

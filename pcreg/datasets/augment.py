@@ -13,7 +13,7 @@ from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3
 from pcreg.kernels.transfer import to_device
 from pcreg.runtime.errors import InputError
 
-BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
+BEAM_SPACING = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
 BANDS = int(182 / BEAM_SPACING)
 
 Motions: TypeAlias = list[np.ndarray]  # (4, 4) float64, T_target_source of each pair
@@ -22,18 +22,18 @@ Share: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
+    """Random crops, dropped points and beams, scales, viewpoints, rotations, jitter.
 
-    Clouds are the sources of all pairs and then the targets; the motions of the pairs follow every change.
-    The command line checks types and bounds.
+    The order of clouds is: the sources of all pairs, then the targets. Every change also updates the true
+    motions. The command line checks types and bounds.
     """
 
-    rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
+    rotate: bool = True  # each cloud about its origin, by a rotation that is uniform over all rotations
     max_relative_rotation: Annotated[float, Field(ge=0, le=180)] = 180.0  # degrees; 180: independent
-    scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
+    scale: tuple[float, float] = (1.0, 1.0)  # range of the factor by which both clouds of a pair are scaled
     jitter: NonNegativeFloat = 0.0  # metres, standard deviation per axis
     crop: Share = 0.0  # largest fraction of a cloud that a random plane cuts off
-    drop: Share = 0.0  # largest fraction of its points that are dropped at random
+    drop: Share = 0.0  # largest fraction of a cloud's points that are dropped at random
     beams: Share = 0.0  # largest fraction of a spinning sensor's beams that are dropped
     viewpoint: Share = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
 
@@ -43,7 +43,7 @@ class Augmentation:
             raise InputError(f"augment.scale={list(self.scale)}: give [low, high] with 0 < low <= high")
 
     def reduce(self, clouds: Jagged, motions: Motions, rng: np.random.Generator) -> tuple[Jagged, Motions]:
-        """Crop, drop, scale and move viewpoints, each cloud in its own frame: points (N, 3), T (4, 4)."""
+        """Crop clouds, drop points, scale pairs, move viewpoints, in the clouds' frames."""
         if self.crop or self.drop or self.beams:
             clouds = clouds.take(self.kept(clouds, rng).nonzero()[:, 0])
         factor = rng.uniform(*self.scale, len(motions))
@@ -57,7 +57,7 @@ class Augmentation:
         return Jagged(points - clouds.of_points(places), clouds.sizes), moved
 
     def move(self, clouds: Jagged, motions: Motions, rng: np.random.Generator) -> tuple[Jagged, Motions]:
-        """Rotate and add jitter: clouds of points (N, 3), T (4, 4) -> the two."""
+        """Rotate clouds and add jitter; returns the clouds and their true motions."""
         moved, count = list(motions), len(motions)
         if self.rotate:
             turns = [random_rotation(rng) for _ in motions]
@@ -72,7 +72,7 @@ class Augmentation:
         return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> np.ndarray:
-        """New origins (B, 3) of clouds of `points` (N, 3), in free space, so that few normals flip."""
+        """New origins (B, 3), on rays in free space, so that few normals flip."""
         places, sizes = np.zeros((len(clouds.sizes), 3)), np.array(clouds.sizes)
         first = np.cumsum(sizes) - sizes
         if self.viewpoint:
@@ -105,7 +105,7 @@ class Augmentation:
 
 
 def _rank(clouds: Jagged, values: Tensor) -> Tensor:
-    """Rank (N,) of each point within its cloud in the order of the values (N,)."""
+    """Rank (N,) of each value (N,) among the values of its cloud."""
     order = values.argsort(stable=True)
     order = order[clouds.cloud[order].argsort(stable=True)]  # cloud by cloud
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
@@ -113,5 +113,5 @@ def _rank(clouds: Jagged, values: Tensor) -> Tensor:
 
 
 def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
-    """A generator on the device of the points."""
+    """Random generator on the device of the points, seeded by `rng`."""
     return torch.Generator(points.device).manual_seed(int(rng.integers(2**63)))

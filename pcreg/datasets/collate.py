@@ -1,6 +1,6 @@
-"""Training batches of the pairs of a data set, made by processes that end with this one.
+"""Training batches of a data set's pairs, made by worker processes.
 
-A sample depends on the seed, the epoch and the pair alone: neither on the number of workers nor on the batch
+A sample depends only on the seed, the epoch and the pair: neither on the number of workers nor on the batch
 from which a training was resumed.
 """
 
@@ -31,20 +31,20 @@ from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.termination import end_with_parent
 
-END = object()  # of batches
-MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
+END = object()  # marks the end of the batches
+MIN_MATCHES = 32  # a pair with fewer matches is left out of its batch
 
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs, the sources before the targets, in one pyramid that `to` builds."""
+    """Several pairs, sources before targets, and their pyramid, which `to` builds."""
 
     names: list[str]
     pyramid: Pyramid | PointBatch
     matches: torch.Tensor  # (P, 2) int64, rows of the sources and targets at the first scale
     left_out: list[str]  # pairs with too few matches
     geometry: PyramidConfig
-    source_rows: torch.Tensor  # (N, scales) int64, of features, that describe each point at the first scale
+    source_rows: torch.Tensor  # (N, scales) int64, rows of features, one per scale, that describe each point
     target_rows: torch.Tensor  # (M, scales) int64
 
     def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,7 +53,7 @@ class TrainingBatch:
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """The batch on `device`, with its pyramid built there; a batch with a pyramid stays where it is."""
+        """The batch with its pyramid, built on `device`; a batch with one is unchanged."""
         if isinstance(self.pyramid, Pyramid):
             return self
         there = self.moved(device)
@@ -61,19 +61,19 @@ class TrainingBatch:
         return replace(there, pyramid=Pyramid.build(there.pyramid, self.geometry, (half, half)))
 
     def moved(self, device: torch.device | str) -> "TrainingBatch":
-        """The batch on `device`, its pyramid not yet built."""
+        """The batch on `device`, before its pyramid is built."""
         fields = ("matches", "source_rows", "target_rows")
         rows = {name: to_device(getattr(self, name), device) for name in fields}
         return replace(self, pyramid=self.pyramid.to(device), **rows)
 
 
 def concatenate_scales(features: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """features (R, C), rows (N, S) int64 -> (N, S C) of unit length, as FCGF concatenates scales."""
+    """Unit descriptors (N, S C) from unit features (R, C) at a row per scale (N, S)."""
     return features[rows].flatten(1) / rows.shape[1] ** 0.5
 
 
 def collate(samples: list[Sample], geometry: PyramidConfig, scales: Sequence[float]) -> TrainingBatch | None:
-    """Samples as one batch, or None with too few matches or points."""
+    """Join samples into one batch; returns None if matches or points are too few."""
     kept = [sample for sample in samples if len(sample.matches) >= MIN_MATCHES]
     if not kept:
         return None
@@ -94,7 +94,7 @@ def collate(samples: list[Sample], geometry: PyramidConfig, scales: Sequence[flo
 
 
 def _suits_batch_norm(points: torch.Tensor, geometry: PyramidConfig) -> bool:
-    """True with two points at the coarsest level, which batch norms need in training."""
+    """True if the coarsest level has two points, which batch norms need in training."""
     coarsest = geometry.voxel * 2 ** (geometry.n_levels - 1)
     cells = torch.floor((points + geometry.voxel / 2) / coarsest)
     return bool((cells != cells[0]).any())
@@ -120,7 +120,7 @@ class TrainingPairs(Dataset):
 
 
 class Batches:
-    """The batches of any epoch, each epoch in its own random order; the last, partial batch is dropped."""
+    """Batches in another random order each epoch; a last, partial batch is dropped."""
 
     def __init__(
         self,
@@ -136,10 +136,10 @@ class Batches:
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
-        """Batches of a data set, or of `limit` of its pairs, for one of the processes of a training.
+        """Use all `pairs`, or at most `limit` of them, in one process of a training.
 
-        Process r of n takes the batches r, r + n, r + 2 n ... `replay_share` of the pairs of an epoch come
-        from the data set `replay`, if there is one.
+        Process r of n takes the batches r, r + n, r + 2 n ... The fraction `replay_share` of the pairs of an
+        epoch comes from the data set `replay`, if given.
         """
         keep_evenly(pairs, limit)
         if replay is not None:
@@ -181,10 +181,10 @@ class Batches:
 
 
 def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -> Iterator[Any]:
-    """The batches of a DataLoader with these `settings`, made by `workers` processes or, with 0, by this one.
+    """Batches of a DataLoader with `settings`, made by `workers` processes.
 
-    Each process computes with one thread, so that sums are equal to the last bit. The death of a process is
-    raised within five seconds in the caller that waits for its batch.
+    With workers=0 this process makes them. Each process computes with one thread, so that sums repeat to the
+    last bit. If a worker dies, the caller that waits for its batch gets RuntimeError within five seconds.
     """
     loader = DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings)
     if workers == 0:
@@ -193,13 +193,13 @@ def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -
         return iter(loader)
     handler = signal.getsignal(signal.SIGCHLD)
     batches = iter(loader)
-    # Torch's handler would raise the death of a process while a checkpoint is written.
+    # PyTorch's handler would raise an error for a dead worker even while a checkpoint is written.
     signal.signal(signal.SIGCHLD, handler)
     return batches
 
 
 def each_within(context: Callable[[], AbstractContextManager], batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches; each is made, or waited for, within a context of its own."""
+    """Yield the batches; each is made, or waited for, within a new `context()`."""
     batches = iter(batches)
     while True:
         with context():
@@ -210,20 +210,20 @@ def each_within(context: Callable[[], AbstractContextManager], batches: Iterable
 
 
 def _begin(_number: int) -> None:
-    """Give a loader process one core, and end it silently with the training."""
+    """Give a worker process one core, and let it end silently when the training ends."""
     parallel.give(parallel.allowed()[:1])
     end_with_parent()
-    # Python's exit would wait until somebody reads the batches
+    # A normal exit of Python would wait until all queued batches are read.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
 @contextmanager
 def unwrap_loader_errors() -> Iterator[None]:
-    """Raise the refusal or the death of a loader process as an InputError of one sentence."""
+    """Turn a worker's InputError, or its death, into an InputError of one sentence."""
     try:
         yield
     except InputError as error:
-        # Torch prepends the traceback of the process, which ends with the sentence.
+        # PyTorch puts the worker's traceback, which ends with the original message, into the message.
         prefix, refused, sentence = str(error).rstrip().rpartition(f"{InputError.__name__}: ")
         if refused and prefix.startswith("Caught"):
             raise InputError(sentence) from error
@@ -232,13 +232,13 @@ def unwrap_loader_errors() -> Iterator[None]:
         if "DataLoader worker (pid" not in str(error):
             raise
         raise InputError(
-            f"a process that makes batches ended ({str(error).strip('. ')}), probably for want of memory; "
-            "run again with workers=0 (what is done up to the last checkpoint is kept)"
+            f"a process that makes batches ended ({str(error).strip('. ')}), probably out of memory; "
+            "run again with workers=0 (the training continues from its last checkpoint)"
         ) from error
 
 
 def can_share(device: str) -> bool:
-    """True if processes can share tensors on the device; not every system shares a GPU's memory."""
+    """True if processes can share tensors on `device`; some systems cannot for GPUs."""
     try:
         reduce_tensor(torch.empty(1, device=device))
     except RuntimeError:

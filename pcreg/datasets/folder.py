@@ -24,21 +24,21 @@ log = logging.getLogger(__name__)
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
 SPLITS = ("all", "train", "held_out")
-LISTS = (".txt", ".csv")  # clouds elsewhere, lists and notes in such a folder
+LISTS = (".txt", ".csv")  # formats of clouds, but in such a folder these files are lists and notes
 
 
 class Folder:
-    """Pairs of the clouds in `root`, by their file names.
+    """Pairs of the clouds in the folder `root`; a cloud's name is its file name.
 
     `poses.txt` has a line per cloud in natural order (scan_2 before scan_10). `pairs.txt` has lines `source
-    target`, optionally with the 16 numbers of T_target_source; poses.txt is the truth of other lines. Without
-    it each scan is tried with its `neighbours` nearest scans, and pairs with `minimum_overlap` are kept, the
-    later scan as source. With neither list odometry proposes the pairs of consecutive scans, each with its
-    sensor at the origin, and those that fit poorly are dropped; results are kept under `cache`.
+    target`, optionally with the 16 numbers of T_target_source; for other lines T comes from poses.txt.
+    Without pairs.txt each scan is paired with its `neighbours` nearest scans, the later scan as source, and
+    pairs with `minimum_overlap` or more are kept. Without either file odometry, kept under `cache`,
+    finds the poses of consecutive scans with the sensor at the origin; pairs that fit poorly are dropped.
 
-    Clouds are first read for `pairs`, with `columns` as by `read_cloud`. Raises InputError for a missing
-    folder, for lists that do not fit the clouds, and if no pair is left. configs/data/folder.yaml explains
-    the other settings, and the command line checks their bounds.
+    No cloud is read before `pairs` is used; `columns` is that of `read_cloud`. Raises InputError for a
+    missing folder, for lists that do not fit the clouds, and if no pair is left. configs/data/folder.yaml
+    explains the other settings, and the command line checks their bounds.
     """
 
     name = "own scans"
@@ -83,7 +83,7 @@ class Folder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Number and bytes of the clouds, and a checksum of how they are read and of when they changed."""
+        """Number and bytes of clouds; checksum of names, sizes, times and `columns`."""
         stats = [(self.root / name).stat() for name in self.names]
         about = [(name, each.st_size, each.st_mtime_ns) for name, each in zip(self.names, stats, strict=True)]
         digest = hashlib.sha256(repr([self.columns, *about]).encode("utf-8", "surrogateescape")).hexdigest()
@@ -91,12 +91,12 @@ class Folder:
 
     @property
     def outdoor(self) -> bool:
-        """True for LiDAR scans, by the voxel size."""
+        """True for LiDAR scans, which are recognized by their voxel size."""
         return self.voxel >= MIN_OUTDOOR_VOXEL
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs of pairs.txt, or those that overlap enough by poses.txt or by odometry."""
+        """All pairs of pairs.txt, or else those that overlap by poses.txt or odometry."""
         if self._listed is not None:
             return self._with_overlap(self._listed)
         if self.poses is None:
@@ -120,7 +120,7 @@ class Folder:
         return kept
 
     def keep_evenly(self, limit: int | None) -> None:
-        """Keep at most `limit` pairs of a list in pairs.txt; the clouds of the others are not read."""
+        """Keep at most `limit` pairs of pairs.txt; clouds of other pairs are not read."""
         if self._listed is not None:
             self._listed = evenly(self._listed, limit)
 
@@ -129,12 +129,12 @@ class Folder:
         return read_cloud(self.root / name, self.columns).points
 
     def _proposed(self, poses: np.ndarray, scans: range) -> list[tuple[int, int]]:
-        """Pairs (source, target) of these scans to try."""
+        """Pairs (source, target) of `scans` that are near each other."""
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
 
     def _registered(self) -> list[Pair]:
-        """Pairs of scans without poses with an accepted registration."""
+        """Pairs of scans without poses whose registration by odometry is accepted."""
         odometry = Odometry(self.cache / "fits.jsonl", self.names, self.fingerprint, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
         proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
@@ -157,7 +157,7 @@ class Folder:
 
     @cached_property
     def _listed(self) -> list[Listed] | None:
-        """The pairs of pairs.txt, if there is one, within the scans."""
+        """The pairs of pairs.txt between scans of the split; None without this file."""
         path = self.root / "pairs.txt"
         if not path.is_file():
             return None
@@ -188,7 +188,7 @@ class Folder:
             if name not in self._number:
                 raise ValueError(f"{name} is no point cloud in the folder")
         if len(names) == 2 and names[0] == names[1]:
-            raise ValueError("a pair is of two clouds")
+            raise ValueError("source and target are the same cloud")
         if len(fields) == 18:
             return *names, rigid(np.array(numbers, dtype=np.float64).reshape(4, 4))
         if len(fields) != 2:
@@ -207,7 +207,7 @@ class Folder:
         pairs = []
         for source, target, T in progress(listed, "overlap", len(listed), transient=True):
             overlap = measured_overlap(points(source), points(target), T, OVERLAP_DISTANCE * self.voxel)
-            # About an origin 1000 km away a rotation that is wrong by 0.1 degrees is wrong by 2 km.
+            # Errors are measured near the clouds: 1000 km from the origin, 0.1 degrees are 2 km.
             middles = [far_middle(points(name)) for name in (source, target)]
             moves = tuple(map(translation, middles)) if np.any(middles) else None
             pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap, moves=moves))
@@ -217,9 +217,10 @@ class Folder:
 def nearby(
     positions: np.ndarray, neighbours: int, minimum_distance: float, maximum_distance: float = np.inf
 ) -> list[tuple[int, int]]:
-    """Pairs (later, earlier) of each scan at positions (F, 3) with the `neighbours` nearest others.
+    """Pairs (later, earlier) of each scan with `neighbours` others, by position.
 
-    Under a `maximum_distance` they are spread evenly up to it.
+    `positions` (F, 3) are in metres. The others are the nearest ones or, with a finite `maximum_distance`,
+    spread evenly up to this distance.
     """
     found = set()
     for scan, position in enumerate(positions):
@@ -234,10 +235,10 @@ def nearby(
 
 
 def split_rows(count: int, split: str, held_out: float) -> range:
-    """The scans of a split of `count` scans in order: the fraction `held_out` is the last of them.
+    """Scans of a split: the last fraction `held_out` of all scans, the rest, or all.
 
-    Neighbouring scans show one place, so a split is consecutive scans, not random ones. Raises InputError for
-    another split or fraction, and for a split of fewer than two scans.
+    Neighbouring scans show the same place, so a split has consecutive scans, not random ones. Raises
+    InputError for an unknown split, a fraction outside 0 to 1, and a split of fewer than two scans.
     """
     if split not in SPLITS:
         raise InputError(f"data.split={split}: unknown; choose one of {', '.join(SPLITS)}")

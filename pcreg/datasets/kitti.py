@@ -25,14 +25,14 @@ from pcreg.runtime.records import Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
-DISTANCE = 10.0  # metres, beyond which a scan is too far to be a partner
+DISTANCE = 10.0  # metres; scans further apart are not paired
 WINDOW = 100  # frames in which a partner is searched, the first included
 TEST = (8, 9, 10)
 REMOVED = {(8, 15, 58)}  # left out by FCGF and its followers
 MIN_SIZE = 0.4  # of the median size of a sequence's files; a smaller one is truncated, not sparse
 POINT_BYTES = 16  # x y z reflectance, float32
 
-# Settings of the corrections by ICP, as FCGF's: edge of a voxel with one point, distance of partners, metres
+# Settings of ICP as in FCGF: voxel size and largest distance of corresponding points in metres
 ICP = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
 REMEDY = "name another folder with data.cache=FOLDER, or delete this file to compute it anew"
 
@@ -42,12 +42,12 @@ class Kitti:
 
     truth `icp`: odometry moves the source, ICP corrects the moved scan: T = correction @ odometry.
     truth `icp-fcgf-compat`: T = odometry @ correction, the order in which FCGF and its followers
-    multiply by mistake (FCGF issue 65); published tables stand on it, about 3 cm from the other.
-    truth `odometry`: the poses as they are, about 25 cm from either.
+    multiply by mistake (FCGF issue 65); published tables use this truth, about 3 cm from `icp`.
+    truth `odometry`: the poses as they are, about 25 cm from the other two.
 
-    Corrections are computed by `workers` when `pairs` is first asked for, about a second each, and kept under
-    `cache` (default root/icp). Raises InputError for poses, calibration or scans that are missing or damaged;
-    with `skip_broken` the pairs of such scans are `left_out`.
+    `workers` compute the corrections when `pairs` is first used, in about a second each; the folder `cache`
+    (default root/icp) keeps them. Raises InputError for poses, calibration or scans that are missing or
+    damaged; with `skip_broken` the pairs of such scans are `left_out`.
     """
 
     outdoor = True
@@ -72,11 +72,11 @@ class Kitti:
         self.truth, self.workers = truth, workers
         numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
         self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
-        # Published figures of the benchmark are of other pairs, or stand on another ground truth.
+        # The name tells if pairs or ground truth differ from those of published figures.
         self.name += f", distance={distance:g}" if distance != DISTANCE else ""
         self.name += ", truth=odometry" if truth == "odometry" else ""
         self.drives = {f"{number:02d}": _Drive(root, number) for number in numbers}
-        self._starts: list[Pair] = []  # with the motions of odometry
+        self._starts: list[Pair] = []  # pairs with the motions of odometry
         self.left_out: list[str] = []
         for sequence, drive in self.drives.items():
             broken = drive.broken_scans()
@@ -125,7 +125,7 @@ class Kitti:
 
 
 def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) that takes source (N, 3), already moved by T_target_source, onto target (M, 3)."""
+    """Correction (4, 4) by ICP from source (N, 3), moved by T_target_source, to target."""
     open3d = load_open3d()
     registration = open3d.pipelines.registration
     moved = transform(T_target_source, source[voxel_downsample(source, ICP["voxel"])])
@@ -142,12 +142,12 @@ def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> 
 def corrections(
     starts: Sequence[Pair], cloud: Callable[[str], np.ndarray], path: Path, workers: Workers = None
 ) -> list[np.ndarray]:
-    """`icp` of every pair (4, 4), as recorded in `path`; the rest is computed by `workers`, and recorded.
+    """Corrections (4, 4) of all pairs by `icp`, from the records in `path`.
 
-    `cloud` reads the points of a scan. Raises InputError for records of other code, settings or starts, and
-    OutputError if none can be written.
+    `workers` compute and record missing ones; `cloud` reads the points of a scan. Raises InputError for
+    records of other code, settings or starts, and OutputError if a record cannot be written.
     """
-    load_open3d()  # refused before anything is read
+    load_open3d()  # fails before anything is read
     settings = ICP | {
         "code": code_fingerprint("arrays.py", "geometry", "io", "datasets/kitti.py"),
         "open3d": version(packages_distributions()["open3d"][0]),  # builds of Open3D differ in their name
@@ -176,9 +176,9 @@ def _correct(cloud: Callable[[str], np.ndarray], start: Pair) -> dict[str, Any]:
 def distance_pairs(positions: np.ndarray, distance: float = DISTANCE) -> list[tuple[int, int]]:
     """Frames (first, partner) by FCGF's rule, from positions (F, 3) in metres.
 
-    From the first frame c on, the partner is the last frame before one of the next 99 is first more
-    than `distance` from c in a straight line; the next c follows the partner. Without such a frame
-    c moves on by one and nothing is stored. A single jump beyond `distance` pairs c with itself.
+    For a first frame c, find the first of the next 99 frames that is more than `distance` from c in a
+    straight line: the partner is the frame before it, and the next c follows the partner. Without such a
+    frame c moves on by one. If even the frame after c is beyond `distance`, c is paired with itself.
     """
     pairs, first = [], 0
     while first < len(positions):
@@ -211,11 +211,11 @@ class _Drive:
         if without := sorted({path.name for path in self.velodyne.glob("*.bin")} - frames):
             raise InputError(
                 f"{self.velodyne / without[0]}: a scan without a pose ({len(frames)} poses), "
-                "and the pair list counts on every frame; unpack scans and poses again"
+                "but the pair list needs a pose of every frame; unpack scans and poses again"
             )
 
     def broken_scans(self) -> dict[int, str]:
-        """The frames with a missing or truncated scan, with the file and the fault."""
+        """Frames whose scan is missing or truncated, with the file and the fault."""
         sizes = {path.name: path.stat().st_size for path in self.velodyne.glob("*.bin")}
         usual = float(np.median(list(sizes.values()))) if sizes else 0.0
         broken = {}
@@ -232,7 +232,7 @@ class _Drive:
         return broken
 
     def motion(self, source: int, target: int) -> np.ndarray:
-        """T_target_source (4, 4) between two LiDAR scans: V^-1 P_target^-1 P_source V."""
+        """T_target_source (4, 4) = V^-1 P_target^-1 P_source V, poses P, calibration V."""
         T_world_source, T_world_target = self.T_world_camera[[source, target]] @ self.T_camera_lidar
         return np.linalg.inv(T_world_target) @ T_world_source
 

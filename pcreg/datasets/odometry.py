@@ -1,6 +1,6 @@
-"""Odometry for scans without poses: each is registered to the one before it.
+"""Odometry for scans without poses: each is registered to the scan before it.
 
-The path drifts, so the scans of a pair are registered again from its motion. A rejected step cuts the path:
+The path drifts, so the scans of a pair are registered again, from their poses. A rejected step cuts the path:
 no pair is proposed across a cut. Each fit is computed once and kept in a file of records.
 """
 
@@ -25,17 +25,17 @@ from pcreg.runtime.records import Records, code_fingerprint
 
 log = logging.getLogger(__name__)
 
-MAX_CORRECTION = 3.0  # voxels, of the motion along the path; registrations correct it by up to 0.5
+MAX_CORRECTION = 3.0  # voxels by which registration may change the path's motion; 0.5 at most is usual
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
-MAX_SENSOR_DISTANCE = 10.0  # extents of a cloud; an origin further from its middle is that of a map
-MAX_FAILED_NAMED = 5  # steps; the others are counted
+MAX_SENSOR_DISTANCE = 10.0  # extents of a cloud; an origin further from its middle is not the sensor
+MAX_FAILED_NAMED = 5  # failed steps that a warning names; it only counts the others
 
 
 class Odometry:
     """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
 
-    `fingerprint` tells their content from that of others. All lengths are multiples of `voxel`, in metres.
-    Records are kept in `path`; raises InputError if it holds those of other scans, settings or code.
+    `fingerprint` identifies the content of the scans. All lengths are multiples of `voxel`, in metres. `path`
+    is a file of records. Raises InputError if it holds records of other scans, settings or code.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Odometry:
         cloud: Callable[[str], np.ndarray],
         voxel: float,
     ):
-        small_gicp()  # refuse before anything is read
+        small_gicp()  # fails before anything is read
         self.names, self._cloud, self.voxel = names, cloud, voxel
         settings = {
             "scans": fingerprint,
@@ -60,7 +60,7 @@ class Odometry:
 
     @cached_property
     def steps(self) -> list[Fit]:
-        """Scan n + 1 to scan n, each from the motion of the step before, or from rest if that fails."""
+        """Fits of scan n + 1 to scan n, started from the step before or from identity."""
         steps: list[Fit] = []
         numbers = range(1, len(self.names))
         for n in progress(numbers, "odometry", len(numbers), transient=True):
@@ -70,7 +70,7 @@ class Odometry:
 
     @cached_property
     def poses(self) -> np.ndarray:
-        """(F, 4, 4) float64, each in the frame of the first scan since the last cut."""
+        """Poses (F, 4, 4) float64, in the frame of the first scan after the last cut."""
         poses = np.tile(np.eye(4), (len(self.names), 1, 1))
         for n, step in enumerate(self.steps, start=1):
             if not step.rejection():
@@ -116,13 +116,13 @@ class Odometry:
         return kept
 
     def pair(self, source: int, target: int) -> Fit:
-        """Registration of two scans of one piece from their poses; of consecutive scans, the step."""
+        """Fit of two scans of a piece from their poses; of consecutive scans, the step."""
         if source == target + 1:
             return replace(self.steps[target], correction=0.0)
         return self._fit(source, target, inverse(self.poses[target]) @ self.poses[source])
 
     def _fit(self, source: int, target: int, *guesses: np.ndarray) -> Fit:
-        """The fit on record, or of the first guess that is accepted, or that overlaps most."""
+        """Recorded fit, else that of the first accepted guess, else that of most overlap."""
         name = f"{self.names[source]}->{self.names[target]}"
         if (record := self._records.by_pair.get(name)) is None:
             best = register_from(self._scan(source), self._scan(target), *guesses)
@@ -147,7 +147,7 @@ class Odometry:
 
 
 def far_middle(points: np.ndarray) -> np.ndarray:
-    """The middle (3,) of a cloud (N, 3) that lies far from its origin, as in map coordinates; else zeros."""
+    """Middle (3,) of a cloud (N, 3) far from its origin, as in a map; else zeros."""
     low, high = middle_box(points) if len(points) else np.zeros((2, 3))
     middle = (low + high) / 2
     is_far = np.linalg.norm(middle) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low)

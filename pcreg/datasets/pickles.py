@@ -39,7 +39,7 @@ def load_pth(path: str | Path) -> np.ndarray:
         with _REGISTRATION, torch.serialization.safe_globals(_ADMITTED_BY_TORCH):
             value = torch.load(path, map_location="cpu", weights_only=True)
         if isinstance(value, torch.Tensor):
-            value = value.detach().numpy()  # which NumPy may not be able to hold
+            value = value.detach().numpy()  # raises for dtypes that NumPy lacks, such as bfloat16
     except Exception as error:
         if named := re.search(r"(?:GLOBAL|function|class) ([\w.]+\.[\w.]+)", str(error)):
             raise _refused(path, named[1]) from error
@@ -61,11 +61,11 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _latin1(text: str, _encoding: str) -> bytes:
-    """Make bytes for old pickle protocols, whatever codec the file names."""
+    """Encode text for old pickle protocols, ignoring the codec that the file names."""
     return text.encode("latin1")
 
 
-# Functions that rebuild arrays and scalars, from NumPy itself: its core is called core or _core by version
+# NumPy's functions that rebuild arrays and scalars; its core is called core or _core, by version
 _REBUILD = {
     "multiarray._reconstruct": np.zeros(1).__reduce__()[0],
     "multiarray.scalar": np.float64(0).__reduce__()[0],
@@ -80,7 +80,7 @@ _ADMITTED = _NUMPY | {
 _ADMITTED |= {"_codecs.encode": _latin1, "collections.OrderedDict": collections.OrderedDict}
 _NUMBERS = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
 _ADMITTED_BY_TORCH = [(value, name) for name, value in _NUMPY.items()] + sorted(_NUMBERS, key=str)
-_REGISTRATION = threading.Lock()  # torch's list of safe names is one per process
+_REGISTRATION = threading.Lock()  # PyTorch has one list of safe names per process
 
 
 def _refused(path: str | Path, name: str) -> InputError:

@@ -1,4 +1,4 @@
-"""Raw pairs of clouds into training samples, on the device where the clouds lie."""
+"""Preparation of training samples from raw pairs, on the device of the clouds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pcreg.runtime.errors import InputError
 
 @dataclass(frozen=True)
 class RawPair:
-    """Two clouds as they were recorded, and the true motion between them."""
+    """Two clouds as recorded, and the true motion between them."""
 
     name: str
     source: Tensor  # (N, 3) float32 or float64, metres
@@ -29,7 +29,7 @@ class RawPair:
 
 @dataclass(frozen=True)
 class Downsampled:
-    """The rows of a cloud (N, 3) that a wider voxel grid keeps, as in pcreg/models/inference.py."""
+    """Rows of a cloud (N, 3) that a coarser grid keeps, as in models/inference.py."""
 
     rows: Tensor  # (M,) int64 into the cloud
     nearest: Tensor  # (N,) int64 into `rows`: the kept point nearest to each point of the cloud
@@ -51,8 +51,8 @@ class Sample:
 class Preparation:
     """Augment pairs, downsample their clouds to one point per voxel, and find the points that match.
 
-    Downsampling comes before rotation, in the sensor's frame, as at inference: a cloud that has one point
-    in each of these voxels already stays as it is.
+    Downsampling comes before rotation, in the sensor's frame, as at inference. A cloud that has one point per
+    voxel already is not changed by it.
     """
 
     voxel: float  # metres
@@ -65,7 +65,7 @@ class Preparation:
     def __post_init__(self):
         scales = check_scales(self.scales)
         if self.snap and len(scales) > 1:
-            raise InputError(f"scales={list(scales)}: with model.snap=true there is one; give scales=[1]")
+            raise InputError(f"scales={list(scales)}: model.snap=true allows one scale; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
         """Prepare pairs; each step takes all clouds at once, the sources and then the targets."""
@@ -93,7 +93,7 @@ class Preparation:
         return Jagged.of(kept)
 
     def _coarser(self, clouds: Jagged) -> list[list[Downsampled]]:
-        """The rows of each cloud that each scale but the first keeps."""
+        """For each cloud: the rows that each scale but the first keeps."""
         found: list[list[Downsampled]] = [[] for _ in clouds.sizes]
         for voxel in (scale * self.voxel for scale in self.scales[1:]):
             rows = _sampled(clouds, voxel)
@@ -108,10 +108,10 @@ def scaled_clouds(
 ) -> tuple[list[Tensor], Tensor]:
     """The B clouds (N_b, 3) at the first scale, which is 1, then at the second, and so on.
 
-    A network has no unit of length: a cloud with one point per `scale` voxels, divided by `scale`, is another
-    cloud of the batch, so that one pass computes all scales. `coarser` has the rows of each cloud at each
-    further scale. Returns the clouds, and for each point of the first B the rows (N, scales) int64 of its
-    nearest point at each scale, in all of them.
+    A network has no unit of length, so a cloud with one point per `scale` voxels, divided by `scale`, is
+    simply another cloud of the batch: one pass computes all scales. `coarser` has the rows of each cloud at
+    each further scale. Returns all clouds, and rows (N, scales) int64 into their joined points: the nearest
+    point at each scale to each of the N points of the first B clouds.
     """
     every, start = list(clouds), sum(map(len, clouds))
     columns = [torch.arange(start, device=clouds[0].device)]
@@ -126,7 +126,7 @@ def scaled_clouds(
 
 
 def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Tensor]:
-    """For each cloud (N, 3): the row (N,) int64 of the `sampled` point (M, 3) nearest to each point."""
+    """Row (N,) int64, for each cloud, of each point's nearest `sampled` point."""
     radius = 1.001 * 3**0.5 * voxel
     i, j = radius_search(clouds.points, sampled.points, clouds.lengths, sampled.lengths, radius)
     squared = (clouds.points[i] - sampled.points[j]).square().sum(1)
@@ -137,7 +137,7 @@ def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Ten
 
 
 def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tensor]:
-    """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows at most `radius` from each other."""
+    """Rows (P, 2) int64, for each source and target, of all points within `radius`."""
     i, j = radius_search(sources.points, targets.points, sources.lengths, targets.lengths, radius)
     cloud = sources.cloud[i]
     local = torch.stack([i - sources.first[cloud], j - targets.first[cloud]], 1)

@@ -1,4 +1,4 @@
-"""3DMatch and 3DLoMatch: indoor RGB-D fragments, read from either layout in which people have them.
+"""3DMatch and 3DLoMatch: indoor RGB-D fragments, in one of two layouts.
 
 Original: fragments SCENE/cloud_bin_N.ply, pair lists gt.log and gt.info.
 Preprocessed: fragments SCENE/cloud_bin_N.pth, pair lists in pickles of Predator or GeoTransformer.
@@ -33,13 +33,13 @@ FRAGMENT_FOLDERS = ("", "fragments", "test", "train", "data/test", "data/train")
 class ThreeDMatch:
     """The pairs of one list: `3DMatch` or `3DLoMatch` (test), `train` or `val`.
 
-    Clouds are called SCENE/cloud_bin_N; of a line `i j` of gt.log j is the source. `pairs` is the whole list,
-    or that of `scenes`. Raises InputError for a list that is missing or damaged; `cloud`, for a fragment.
+    Clouds are called SCENE/cloud_bin_N. In a line `i j` of gt.log j is the source. `pairs` is the whole list,
+    or that of `scenes`. Raises InputError for a missing or damaged list; `cloud` does so for a fragment.
     """
 
     left_out = ()
     outdoor = False
-    viewpoint = "sensor"  # the first of the frames that a fragment is fused from
+    viewpoint = "sensor"  # the first of the cameras that a fragment is fused from
 
     def __init__(
         self, root: str | Path, benchmark: str = "3DMatch", scenes: str | Sequence[str] | None = None
@@ -69,10 +69,10 @@ class ThreeDMatch:
 
 
 def read_log(path: Path, size: int) -> dict[tuple[int, int], np.ndarray]:
-    """The matrices (size, size) of a gt.log (4) or gt.info (6), by fragment numbers (i, j).
+    """Read matrices (size, size) of a gt.log (4) or gt.info (6), by fragments (i, j).
 
-    An entry is a line `i j count` and the matrix; blanks and tabs are mixed in the wild. The motion
-    of gt.log takes fragment j into fragment i. Raises InputError for a file that breaks off.
+    An entry is a line `i j count` and the matrix; some files mix blanks and tabs. The motion
+    of gt.log takes fragment j into fragment i. Raises InputError for a damaged file.
     """
     content = f"`i j count` and {size} x {size} matrices"
     damaged = f"{path}: is no list of {content}; it may be truncated or damaged: download it again"
@@ -103,7 +103,7 @@ def _listed(root: Path, benchmark: str) -> list[Pair]:
 
 
 def _logs(root: Path, benchmark: str) -> dict[str, Path]:
-    """The gt.log of every scene."""
+    """Path of the gt.log of every scene."""
     for folder in LOGS:
         if logs := list((root / folder.format(benchmark=benchmark)).glob("*/gt.log")):
             return {log.parent.name: log for log in logs}
@@ -134,7 +134,7 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
 
 
 def _motion(path: Path, pair: str, matrix: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) of a pair by its upper rows; InputError unless it is rigid."""
+    """The motion (4, 4) of a pair from its upper rows; InputError unless it is rigid."""
     damaged = f"{path}: the motion of pair {pair} is {{error}}; the file is damaged: download it again"
     with refusing(damaged, ValueError):
         return rigid(matrix)

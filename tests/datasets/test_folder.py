@@ -112,7 +112,7 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans, caplog)
     [
         ("scan_0.ply scan_99.ply", "line 2: scan_99.ply is no point cloud in the folder"),
         ("scan_0.ply", "line 2: 1 words"),
-        ("scan_0.ply scan_0.ply", "line 2: a pair is of two clouds"),
+        ("scan_0.ply scan_0.ply", "line 2: source and target are the same cloud"),
         ("scan_0.ply scan_1.ply 1 2 3", "line 2: 5 words"),
         ("scan_0.ply scan_1.ply", "line 2: no T_target_source, and the folder has no poses.txt"),
         ("scan_0.ply scan_1.ply " + "2 " * 16, "line 2: not a rotation"),

@@ -8,7 +8,7 @@ Device = torch.device | str
 
 
 def random_of(seed: int, index: int, device: Device) -> tuple[np.random.Generator, torch.Generator]:
-    """The sources of random numbers of a recording, on the host and on the device."""
+    """Random generators of a recording, on the host and on the device."""
     rng = np.random.default_rng([seed, index])
     return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
 
@@ -19,7 +19,7 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def by_share(shares: dict, place: float):
-    """The key at `place` in [0, 1) of a line that is cut into one piece per key, as long as its share."""
+    """Key at `place` in [0, 1), with intervals in proportion to the shares."""
     ends = np.cumsum(list(shares.values()))
     return list(shares)[ends.searchsorted(place * ends[-1], side="right")]
 

@@ -15,18 +15,18 @@ from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import ALONE, Ranks
 
-# Made ahead by each process, as recording a scene takes as long as several steps
+# Batches that each worker prepares ahead, as recording a scene takes as long as several training steps
 BATCHES_AHEAD = 10
 TURNS = 2  # even batches draw from even scenes, odd ones from odd: two workers record each scene once
 
 
 @dataclass
 class Endless:
-    """Batches of a training on simulated scenes, from a pool in which new scenes replace the oldest.
+    """Training batches from a pool of simulated scenes; new ones replace the oldest.
 
-    The content of a batch depends on the seed and its number alone, so that a training can be resumed. One or
-    two worker processes make them during the training, on its device; without, the training does. Several
-    processes of one training (`ranks`) see different scenes.
+    The content of a batch depends only on the seed and its number, so that a training can be resumed. One or
+    two worker processes make batches on the device of the training; with workers=0 the training makes them.
+    Several processes of one training (`ranks`) see different scenes.
     """
 
     record: Recorder
@@ -38,18 +38,18 @@ class Endless:
     renew_every: PositiveInt = 10  # batches
     minimum_overlap: float = 0.1
     max_relative_rotation: float = 180.0  # degrees between the clouds of a pair at first
-    rotation_warmup: int = 0  # epochs in which this grows to that of the augmentation
-    workers: int = 0  # 0: none; two are all that are used
+    rotation_warmup: int = 0  # epochs in which this angle grows to that of the augmentation
+    workers: int = 0  # 0: none; at most two are used
     seed: int = 0
     ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
-        self._next = -1  # the number of its next batch, counted over all epochs
+        self._next = -1  # number of the stream's next batch, counted over all epochs
 
     def __getstate__(self) -> dict:
-        """Without the scenes and the batches of this process."""
+        """State without the scenes and the batches of this process."""
         return self.__dict__ | {"_scenes": {}, "_stream": iter(())}
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class Endless:
             yield next(self._stream)
 
     def make(self, number: int) -> TrainingBatch | None:
-        """The batch of this number, counted over all epochs."""
+        """The batch `number`, counted over all epochs; None without a usable pair."""
         rng = np.random.default_rng([self.seed, number, self.ranks.rank])
         scenes = self._renewed(number)
         drawn = (scenes[n] for n in rng.integers(0, len(scenes), self.batch_size).tolist())
@@ -84,7 +84,7 @@ class Endless:
         return collate(prepare(pairs, rng), self.geometry, prepare.scales) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
-        """Preparation after so many epochs: an untrained network learns from small rotations alone."""
+        """Preparation after `epochs`; at first a network learns only from small rotations."""
         augment, start = self.preparation.augment, self.max_relative_rotation
         if epochs >= self.rotation_warmup:
             return self.preparation
@@ -92,7 +92,7 @@ class Endless:
         return replace(self.preparation, augment=replace(augment, max_relative_rotation=degrees))
 
     def _renewed(self, number: int) -> range:
-        """The scenes from which the batch of this number draws, recorded."""
+        """Record the scenes from which batch `number` draws, and drop old ones."""
         oldest, turns = number // self.renew_every, min(TURNS, self.pool)
         for index in [index for index in self._scenes if index < oldest]:
             del self._scenes[index]
@@ -106,7 +106,7 @@ class Endless:
         return scenes
 
     def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
-        """A pair of the scene; None if none of its clouds overlap."""
+        """A random pair of the scene; None if no two of its clouds overlap."""
         scene = self._scenes[index]
         if len(scene.pairs) == 0:
             return None
@@ -117,7 +117,7 @@ class Endless:
 
 
 class _Stream(IterableDataset):
-    """The batches from a number on. A worker leaves them on the GPU of the training, if both can share it."""
+    """Batches from number `first` on; a worker leaves them on a GPU that it can share."""
 
     def __init__(self, batches: Endless, first: int):
         self.batches, self.first = batches, first
@@ -129,7 +129,7 @@ class _Stream(IterableDataset):
             return
         device = self.batches.ranks.device
         if (index := torch.device(device).index) is not None:
-            torch.cuda.set_device(index)  # nothing on the GPU of another process
+            torch.cuda.set_device(index)  # allocate nothing on the GPU of another process
         stays = can_share(device)
         for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)

@@ -1,7 +1,7 @@
-"""Recordings of all kinds, scaled so that the voxel of each becomes that of rooms.
+"""Recordings of all kinds, each scaled so that its voxel size is ROOM_VOXEL.
 
-A network has no unit of length. The voxel is the size at which a recording will be described: fixed for rooms
-and streets, elsewhere near the choice of `pcreg.geometry.voxel_size`, as at inference.
+A network has no unit of length. The voxel size is the one at which a recording will be described: fixed for
+rooms and streets, for other kinds near the choice of `pcreg.geometry.voxel_size`, as at inference.
 """
 
 from dataclasses import replace
@@ -18,19 +18,19 @@ from pcreg.datasets.simulated.recorded import Recorder, Recording
 from pcreg.features.pretrained import ROOM_VOXEL, STREET_VOXEL
 from pcreg.geometry.voxel_size import Sample
 
-STEP = (5**0.5 - 1) / 2  # golden ratio: multiples of it, modulo 1, are spread evenly
+STEP = (5**0.5 - 1) / 2  # golden ratio: its multiples, modulo 1, are spread evenly
 MIXTURE = 2  # third number of the seed of draws in this module
 
 BEAMS = 0.5  # share of a LiDAR's beams that may be missing
-AGAIN_SPARSE = 0.4  # share of the streets that one LiDAR records twice, again with every 2nd to 8th beam
-SPACINGS = (0.02, 0.1)  # metres, of sparse rooms
-FACTORS = (0.75, 1.25)  # range of a voxel, as a share of what suits the clouds
+AGAIN_SPARSE = 0.4  # share of the streets that one LiDAR records twice, then with every 2nd to 8th beam
+SPACINGS = (0.02, 0.1)  # metres between points of sparse rooms
+FACTORS = (0.75, 1.25)  # range of the voxel size, relative to the one that suits the clouds
 FINE = 0.4  # voxels: spacing to which scans of terrestrial scanners are thinned
 MIN_POINTS = 500  # of a cloud
 
 
 def record(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Recording `index`, scaled to ROOM_VOXEL: any run of scenes has the kinds in proportion to SHARES."""
+    """Recording `index`, scaled to ROOM_VOXEL, of a kind drawn evenly by SHARES."""
     return kind_of(index)(seed, index, device)
 
 
@@ -47,7 +47,7 @@ def rooms(seed: int, index: int, device: Device = "cpu") -> Recording:
 
 
 def streets(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Streets and halls by two LiDARs, or by one with all and with few beams; some lack further beams."""
+    """Streets and halls by two LiDARs, or by one with all and with few beams."""
     rng = _random(seed, index)
     by = partial(outdoor.record, again_sparse=True) if rng.random() < AGAIN_SPARSE else outdoor.record_by_two
     recording = by(seed, index, device)
@@ -69,7 +69,7 @@ def scanned_sites(seed: int, index: int, device: Device = "cpu") -> Recording:
 
 
 def sparse_rooms(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Rooms as phones and robots give them: on a lattice, or points at random, 2 to 10 cm apart."""
+    """Rooms as sparse as from phones and robots: even or random points, 2 to 10 cm apart."""
     rng = _random(seed, index)
     by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]
     recording, spacing = by(seed, index, device), log_uniform(rng, *SPACINGS)
@@ -91,7 +91,7 @@ def _random(seed: int, index: int) -> np.random.Generator:
 
 
 def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float = 0.0) -> Recording:
-    """The recording scaled to a voxel near the one that suits the sparsest of three of its clouds."""
+    """Scale a recording by a voxel size that suits the sparsest of three clouds."""
     clouds = recording.clouds
     some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
     own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=ROOM_VOXEL)

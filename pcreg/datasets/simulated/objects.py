@@ -1,7 +1,7 @@
-"""Recordings of single objects, and of a few on a table, by a range scanner: one viewpoint a scan.
+"""Recordings of single objects, and of a few on a table, by a range scanner.
 
-Structured light or a turntable: shadows of the projector, nothing at grazing angles, noise in proportion to
-the size. Things are drawn one metre large, scanned, and then scaled.
+The scanner, in a hand or before a turntable, uses structured light: its projector casts shadows, and surfaces
+at grazing angles are missed. Objects are made one metre large and scaled, with their noise, after the scan.
 """
 
 import numpy as np
@@ -20,13 +20,13 @@ from pcreg.geometry.se3 import enlargement, random_rotation, se3, translation
 
 SIZES = (0.05, 3.0)  # metres: range of the longest edge of what is scanned
 VIEWS = (10, 16)  # of a recording
-DISTANCES = (1.2, 2.0)  # from the middle to the scanner, in sizes of the thing, as all lengths below
+DISTANCES = (1.2, 2.0)  # from the middle to the scanner, in sizes of the object, as all lengths below
 IN_VIEW = 0.62  # half of the width that an image shows at that distance
 RELIEF = (1e-3, 0.04)  # range of the unevenness of surfaces
-NOISES = (0.002, 0.05)  # range of the sigma of the disparity, pixels: 0.1 to 4 mm of a metre
+NOISES = (0.002, 0.05)  # range of the sigma of the disparity, pixels: 0.1 to 4 mm on an object of a metre
 MIN_POINTS = 1000  # of a scan
-TABLE_SHARE, ALONE_SHARE = 0.4, 0.3  # of the recordings: on a table; of these, with one thing
-BALLS = 24  # along a limb
+TABLE_SHARE, ALONE_SHARE = 0.4, 0.3  # of recordings that show a table; of tables with a single object
+BALLS = 24  # per limb
 
 
 def record(seed: int, index: int, device: Device = "cpu") -> Recording:
@@ -50,7 +50,7 @@ def record(seed: int, index: int, device: Device = "cpu") -> Recording:
         dull=0.0,
     )
     T_world_camera = _around(rng, int(rng.integers(*VIEWS, endpoint=True)), distance, on_table)
-    # Without something behind it the background would count as shadow of the projector.
+    # A ball around the scene, as pixels that see nothing would cast a shadow of the projector.
     things = Solids.join(things, balls(0, 0, 0, *[2 * distance] * 3))
     depth = camera.depth(things, on_device(T_world_camera, device), generator)
     reach = distance + rng.uniform(0.6, 1.1)
@@ -59,7 +59,7 @@ def record(seed: int, index: int, device: Device = "cpu") -> Recording:
 
 
 def _around(rng: np.random.Generator, count: int, distance: float, on_table: bool) -> np.ndarray:
-    """T_world_camera (count, 4, 4) that look at the origin: in even steps, or from anywhere."""
+    """T_world_camera (count, 4, 4) facing the origin: by a turntable or a hand."""
     azimuth = rng.uniform(0, 360) + rng.uniform(20, 50) * np.arange(count)
     lowest = 10.0 if on_table else -40.0
     elevation = rng.uniform(lowest, 50) + rng.normal(0, 1, count)
@@ -74,7 +74,7 @@ def _around(rng: np.random.Generator, count: int, distance: float, on_table: boo
 
 
 def _floating(rng: np.random.Generator) -> Solids:
-    """One thing about the origin, most times in any attitude."""
+    """One object about the origin, mostly in a random orientation."""
     thing = _thing(rng)
     return thing.placed(se3(random_rotation(rng), np.zeros(3))) if rng.random() < 0.7 else thing
 
@@ -107,7 +107,7 @@ def _of_one_metre(things: Solids) -> Solids:
 
 
 def figure(rng: np.random.Generator) -> Solids:
-    """A free form: limbs that bend and taper, chains of overlapping balls; half are alike left and right."""
+    """A free form of bent, tapered limbs of overlapping balls; half are symmetric."""
     rows = np.empty((0, 6))
     for _ in range(int(rng.integers(2, 8))):
         heading = rng.standard_normal(3) + np.cumsum(rng.normal(0, 0.25, (BALLS, 3)), 0)
@@ -122,7 +122,7 @@ def figure(rng: np.random.Generator) -> Solids:
 
 
 def primitive(rng: np.random.Generator) -> Solids:
-    """A convex, thin or round solid, or up to four that stick together."""
+    """One to four boxes, ellipsoids, cylinders, cones or rings, stuck together."""
     parts = []
     for _ in range(int(rng.integers(1, 5))):
         a, b, c = rng.uniform(0.15, 0.5, 3) * ([1, 1, 0.06] if rng.random() < 0.3 else [1, 1, 1])

@@ -24,7 +24,7 @@ OVERLAP_CELL = 4  # voxels: edge of the cells by which overlap is estimated
 
 @dataclass(frozen=True)
 class Recording:
-    """Clouds, each in its sensor's frame, and where the sensor stood."""
+    """Clouds, each in its sensor's frame, and the poses of the sensor."""
 
     clouds: list[Tensor]  # (N, 3) float32 each, metres
     T_world_cloud: np.ndarray  # (clouds, 4, 4) float64
@@ -40,7 +40,7 @@ class Recording:
         return Recording([cloud * factor for cloud in self.clouds], T)
 
     def without_small(self, min_points: int) -> "Recording":
-        """The clouds of `min_points` and more."""
+        """The recording without clouds of fewer than `min_points` points."""
         kept = [n for n, cloud in enumerate(self.clouds) if len(cloud) >= min_points]
         return Recording([self.clouds[n] for n in kept], self.T_world_cloud[kept])
 
@@ -50,18 +50,18 @@ class Recording:
 
     @staticmethod
     def join(*parts: "Recording") -> "Recording":
-        """The clouds of several recordings of one scene."""
+        """Join several recordings of one scene."""
         clouds = [cloud for part in parts for cloud in part.clouds]
         return Recording(clouds, np.concatenate([part.T_world_cloud for part in parts]))
 
 
-# (seed, index, device) -> the recording of scene number `index`, the same again on the same machine
+# (seed, index, device) -> the recording of scene number `index`, repeatable on the same machine
 Recorder = Callable[[int, int, str], Recording]
 
 
 @dataclass(frozen=True)
 class ScenePairs:
-    """A recording, those of its pairs that overlap enough, and those that do not at all."""
+    """A recording, its pairs that overlap enough, and its pairs without any overlap."""
 
     recording: Recording
     pairs: np.ndarray  # (P, 2), source and target
@@ -70,7 +70,7 @@ class ScenePairs:
 
     @staticmethod
     def of(recording: Recording, voxel: float, minimum_overlap: float) -> "ScenePairs":
-        """Overlap is estimated in cells OVERLAP_CELL times as wide as `voxel`, in metres."""
+        """Find the pairs by overlap in cells of OVERLAP_CELL times `voxel` metres."""
         if len(recording.clouds) < 2:
             return ScenePairs(recording, none := np.empty((0, 2), np.int64), np.empty(0), none)
         shared = shared_cells(recording, OVERLAP_CELL * voxel)
@@ -79,14 +79,14 @@ class ScenePairs:
         return ScenePairs(recording, pairs, overlap[tuple(pairs.T)], np.argwhere(shared == 0))
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        """A pair, its overlap uniform over the range of all, even where most pairs have little."""
+        """Draw a pair (source, target) with uniform overlap over the range of all pairs."""
         missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
         alike = np.flatnonzero(missed <= missed.min() + OVERLAP_TOLERANCE)
         return tuple(self.pairs[rng.choice(alike)].tolist())
 
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:
-    """Numbers (n, n) of cells of `edge` metres in the world that hold points of both clouds of a pair."""
+    """Number (n, n) of world cells of `edge` metres with points of both clouds."""
     clouds = zip(recording.T_world_cloud, recording.clouds, strict=True)
     in_world = Jagged.of([transform(T, cloud.double()) for T, cloud in clouds])
     cells = torch.floor(in_world.points / edge).long()
@@ -100,7 +100,7 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
 
 
 def overlaps(shared: np.ndarray) -> np.ndarray:
-    """Overlaps (n, n), shares of the smaller cloud and 0 on the diagonal, by shared cells (n, n)."""
+    """Overlap (n, n) of the smaller cloud, from shared cells (n, n); diagonal 0."""
     own = shared.diagonal()
     overlap = shared / np.minimum.outer(own, own).clip(min=1)
     np.fill_diagonal(overlap, 0.0)
@@ -108,7 +108,7 @@ def overlaps(shared: np.ndarray) -> np.ndarray:
 
 
 def behind(points: Tensor) -> np.ndarray:
-    """A place (3,) behind a cloud (N, 3) that was seen from the origin: twice as far as its far side."""
+    """Place (3,) behind a cloud (N, 3), twice as far from the sensor as its far side."""
     middle = points.mean(0)
     radius = (points - middle).square().sum(1).mean().sqrt()
     return 2 * (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
@@ -116,11 +116,11 @@ def behind(points: Tensor) -> np.ndarray:
 
 @dataclass(eq=False)
 class Recorded:
-    """Record up to `per_scene` pairs of each of `count` scenes; scene n depends on (seed, n) alone.
+    """Data set of up to `per_scene` pairs of each of `count` simulated scenes.
 
-    `voxel` in metres is the spacing at which the descriptors see the clouds. With behind=1 the origin of each
-    source lies behind it instead of at the sensor, with behind=2 that of each target, too. The command line
-    checks types and bounds.
+    Scene n depends only on (seed, n). `voxel` is the spacing in metres at which descriptors see the clouds.
+    With behind=1 the origin of each source lies behind the cloud instead of at the sensor, with behind=2 the
+    origin of each target, too. The command line checks types and bounds.
     """
 
     record: Recorder
@@ -150,7 +150,7 @@ class Recorded:
 
     @property
     def apart(self) -> list[Pair]:
-        """Up to `per_scene` pairs of each scene whose clouds share no cell: other corners, other streets."""
+        """Up to `per_scene` pairs of each scene whose clouds share no cell."""
         return self._drawn[1]
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Scenes made of simple solids, unit shapes moved by affine maps, and rays cast into them on any device.
+"""Solids, unit shapes moved by affine maps, and rays cast on any device.
 
-Rays come in groups of nearly the same direction and origin: a group is intersected with the solids within
-its cone alone, the nearest first.
+Rays come in groups of nearly the same direction and origin: a group is intersected only with the solids
+within its cone, the nearest first.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from pcreg.kernels.transfer import to_device
 AXES = np.eye(3)
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # axes after and before x, y, z, cyclically
 
-# Numbers per intermediate tensor: many for few launches on a GPU, few for the cache of a CPU.
+# Numbers per intermediate tensor: large tensors need few launches on a GPU, small ones fit a CPU's cache.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 
@@ -54,11 +54,11 @@ class Solids:
         return replace(self, relief=np.full(len(self), relief))
 
     def of(self, material: Material) -> "Solids":
-        """The solids of this material."""
+        """The solids, made of this material."""
         return replace(self, material=np.full(len(self), material, np.int64))
 
     def where(self, kept: np.ndarray) -> "Solids":
-        """The solids of a mask `kept` (P,)."""
+        """The solids that the mask `kept` (P,) selects."""
         return Solids(*(column[kept] for column in vars(self).values()))
 
     def sheared(self, axis: int, along: int, slope: float, fixed: float = 0.0) -> "Solids":
@@ -68,7 +68,7 @@ class Solids:
         return self.placed(T)
 
     def copies(self, T: np.ndarray) -> "Solids":
-        """Copies moved by each of T (N, 4, 4), N P solids, one copy after another."""
+        """Copies moved by each of T (N, 4, 4): N * P solids, one copy after another."""
         rows, moved = np.tile(np.arange(len(self)), len(T)), T[:, None] @ self.T_world_unit
         return Solids(self.shape[rows], moved.reshape(-1, 4, 4), self.relief[rows], self.material[rows])
 
@@ -78,7 +78,7 @@ class Solids:
         return Solids(*map(np.concatenate, columns))
 
 
-# Each of these takes a table, or its columns as numbers and arrays (N,): `balls(x, y, 2, 1, 1, 0.5)`
+# These functions take a table, or its columns as numbers and arrays (N,), as in `balls(x, y, 2, 1, 1, 0.5)`
 
 
 def boxes(*rows: ArrayLike) -> Solids:
@@ -114,8 +114,8 @@ def tube(radius: float, line: np.ndarray) -> Solids:
     return rods(radius, *line[:-1].T, *line[1:].T)
 
 
-# A scene makes hundreds of calls for a handful of solids each: their time is the overhead of NumPy's calls,
-# so these are few. Columns are copied first, as calls on a part of each row take four times as long.
+# A scene calls these functions hundreds of times for a few solids each, so they make few calls of NumPy.
+# Columns are copied first, as calls on a part of each row take four times as long.
 
 
 def _table(rows: tuple[ArrayLike, ...], width: int) -> np.ndarray:
@@ -129,7 +129,7 @@ def _table(rows: tuple[ArrayLike, ...], width: int) -> np.ndarray:
 
 
 def _flat(shape: Shape, centre: np.ndarray) -> Solids:
-    """Solids of no size about centres (N, 3): their axes (N, 3, 3) are still zero."""
+    """Solids at centres (N, 3) with axes (N, 3, 3) of zero, which are set later."""
     T = np.zeros((len(centre), 4, 4))
     T[:, :3, 3], T[:, 3, 3] = centre, 1
     count = len(centre)
@@ -155,7 +155,7 @@ def _along(shape: Shape, rows: np.ndarray) -> Solids:
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross products of rows (N, 3); NumPy's own takes many times as long for a few."""
+    """Cross products of rows (N, 3); np.cross takes many times as long for few rows."""
     return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)
 
 
@@ -172,8 +172,8 @@ def cast(
     """Cast rays from origins (G, R, 3) along unit directions (G, R, 3), float32, up to `far` metres.
 
     Origins (G, 1, 3) serve all rays of a group. `far` may differ from group to group (G,). A ray that
-    starts within a solid meets it from inside. `present` (G, P) bool: the solids that are there for the
-    rays of a group, all if not given. Runs where the rays are; memory is bounded.
+    starts within a solid meets it from inside. `present` (G, P) bool has the solids that the rays of a
+    group can meet, by default all. Runs on the device of the rays, in bounded memory.
     """
     device = directions.device
     far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(len(directions))
@@ -184,7 +184,7 @@ def cast(
 
 
 def _bounding_radii(solids: Solids) -> np.ndarray:
-    """Radius (P,) of a ball about each solid's centre that holds it."""
+    """Radius (P,) of the ball about each solid's centre that encloses the solid."""
     x, y, z = np.moveaxis(solids.T_world_unit[:, :3, :3], 2, 0)  # (P, 3) each
     corners = [x + y + z, x + y - z, x - y + z, x - y - z]
     return np.linalg.norm(corners, axis=-1).max(0)
@@ -193,7 +193,7 @@ def _bounding_radii(solids: Solids) -> np.ndarray:
 def _in_view(
     solids: Solids, origins: Tensor, directions: Tensor, far: Tensor, present: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Groups and solids that may meet (N,), by group and then by the least depth (N,)."""
+    """Groups and solids (N,) that may meet, sorted by group, then by depth (N,)."""
     device = directions.device
     T, radius = (on_device(each, device) for each in (solids.T_world_unit[:, :3], _bounding_radii(solids)))
     origin = origins.mean(1)
@@ -213,7 +213,7 @@ def _in_view(
             away = away + to_centre.square()
         across = torch.sqrt((away - along * along).clamp(min=0))
         slack = radius + spread[some, None]
-        # Behind the origin the distance to the cone's side is too small: it keeps more than it must.
+        # Behind the origin the distance to the cone is underestimated, so that some solids too many are kept.
         near = (across * cosine[some] - along * sine[some] <= slack) & (along > -slack)
         near &= along - slack <= far[some, None]
         if present is not None:
@@ -228,7 +228,7 @@ def _in_view(
         for half in axes:
             extent = extent + (sides * half[:, None]).sum(-1).abs()
         depth = centre[:, 4] - extent[:, 4]
-        # One mask, so that the device is waited for once
+        # A single mask, so that the host waits for the device only once
         kept = ((centre + extent >= 0).all(1) & (depth <= far[group])).nonzero()[:, 0]
         found.append((group[kept], solid[kept], depth[kept]))
     group, solid, depth = (torch.cat(parts) for parts in zip(*found, strict=True))

@@ -1,4 +1,4 @@
-"""Recordings by a terrestrial laser scanner, which scans all around in even angles: rooms and sites."""
+"""Recordings of rooms and sites by a terrestrial laser scanner."""
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
 
 
 def _site(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
-    """A site, and stations (count, 4, 4) along one way through it."""
+    """A site, and stations (count, 4, 4) along one path through it."""
     scene = outdoor_scene(rng)
     T = drive_through(rng, scene, Carrier.ROOF).T_world_sensor
     T = T[np.linspace(0, len(T) - 1, count).astype(int)]

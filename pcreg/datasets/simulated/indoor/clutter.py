@@ -9,11 +9,11 @@ from pcreg.datasets.simulated.draws import by_share
 from pcreg.datasets.simulated.indoor.piece import between, extent, one_of, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, poles, rods, tube
 
-VARIANTS = 256  # of each family; each is stretched, too, where it is put
+VARIANTS = 256  # of each family; every copy is also stretched at random
 
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
-    """A small thing with its foot in the middle of z = 0, at most about `largest` metres high and wide."""
+    """A small thing that stands on the origin, at most about `largest` metres in size."""
     thing, size = _thing(by_share(FAMILIES, rng.random()), int(rng.integers(VARIANTS)))
     scale = rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)
     T = pose(yaw=360 * rng.random())
@@ -272,7 +272,7 @@ def basket(rng: np.random.Generator) -> Solids:
 
 
 # fmt: off
-FAMILIES = {  # and how often each is drawn
+FAMILIES = {  # and the relative frequency of each
     lathe: 10, blob: 10, assembly: 12, carton: 10, books: 8, bottle: 6, mug: 5, bowl: 4, pan: 3, kettle: 3,
     monitor: 3, keyboard: 2, laptop: 2, lamp: 3, plant: 4, cable: 2, bag: 4, cloth: 5, shoes: 2, rack: 3,
     cup_of_pens: 2, basket: 3,

@@ -40,14 +40,14 @@ JUMP = 0.05  # neighbouring pixels whose depths differ by this fraction lie on t
 class DepthCamera:
     """A camera with structured light, and how well it measures."""
 
-    width: int = 160  # pixels, as the next a multiple of TILE
+    width: int = 160  # pixels; width and height are multiples of TILE
     height: int = 120
     horizontal: float = 57.0  # degrees, field of view
-    near: float = 0.4  # metres, from where to where it measures
-    far: float = 4.0
+    near: float = 0.4  # metres, smallest measured depth
+    far: float = 4.0  # metres, largest measured depth
     noise: float = 0.05  # sigma of the disparity, pixels: 1.1 mm at 1 m, 10 mm at 3 m
     distortion: float = 0.06  # sigma of the fixed error of the disparity over the image, pixels
-    wander: float = 1.0  # sigma of where an edge is seen, pixels of this image
+    wander: float = 1.0  # sigma of the displacement of edges, pixels of this image
     dull: float = 0.03  # share of the solids that return no light
 
     @property
@@ -86,7 +86,7 @@ class DepthCamera:
         return self._measured(z, self._image(hits.cosine), generator)
 
     def points(self, depth: Tensor) -> Tensor:
-        """Points (N, 3) in the camera's frame of a depth image (height, width), row by row, none missing."""
+        """Points (N, 3), in the camera's frame, of the measured pixels (height, width)."""
         return (self.rays(depth.device) * depth[..., None])[depth > 0]
 
     def _measured(self, z: Tensor, cosine: Tensor, generator: torch.Generator) -> Tensor:
@@ -109,7 +109,7 @@ class DepthCamera:
         return torch.where((pixels > 0) & (measured < self.far), measured, 0)
 
     def _matched(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
-        """Disparity (F, height, width) found by matching windows: edges wander, small things melt."""
+        """Disparity (F, height, width) found by window matching: edges move, details blur."""
         F, device = len(pixels), pixels.device
         shift = torch.stack([self._smooth(F, 64, generator) for _ in range(2)]) * self.wander
         u = torch.arange(self.width, device=device) + shift[0]
@@ -118,7 +118,7 @@ class DepthCamera:
         v = v.round().long().clamp(0, self.height - 1)
         moved = pixels.flatten(1).gather(1, (v * self.width + u).flatten(1)).view_as(pixels)
         pixels = torch.where((moved - pixels).abs() > 0.04 * pixels, moved, pixels)  # edges alone
-        # In places foreground and background melt into one, so that points fly between them.
+        # In places foreground and background are averaged, which leaves flying points between them.
         alike_within = 0.02 + 0.2 * (self._smooth(F, 24, generator) - 0.2).clamp(min=0)
         padded = torch.nn.functional.pad(pixels[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
         total, weight = torch.zeros_like(pixels), torch.zeros_like(pixels)
@@ -160,10 +160,10 @@ def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Fusion of depth images into the voxels whose mean distance is less than a voxel; metres."""
+    """Fusion of depth images: voxels with mean signed distance below a voxel."""
 
-    voxel: float = 0.006
-    spacing: float = 0.025  # one point is kept per cell of this edge, the cells counted from the origin
+    voxel: float = 0.006  # metres
+    spacing: float = 0.025  # metres: edge of the cells, from the origin, that keep one point each
 
     def fragments(
         self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
@@ -172,7 +172,7 @@ class Fusion:
 
         Points are in the frame of each fragment's first camera.
         """
-        # Few launches on a GPU; elsewhere fragment by fragment, which a cache holds.
+        # All at once on a GPU, for few launches; one by one on a CPU, as a fragment fits its cache.
         step = len(depth) if depth.is_cuda else 1
         parts = zip(depth.split(step), T_first_camera.split(step), strict=True)
         return [cloud for images, poses in parts for cloud in self._fuse(camera, images, poses, generator)]
@@ -217,7 +217,7 @@ class Fusion:
 
 
 def _first_of_each(batch: Tensor, cell: Tensor) -> Tensor:
-    """Rows of the first in each cell (M, 3) of each fragment (M,), by cells; 0 <= cell < 1024."""
+    """Rows of the first voxel in each cell (M, 3) of each fragment (M,), by cell; 0 <= cell < 1024."""
     key = ((batch * 1024 + cell[:, 2]) * 1024 + cell[:, 1]) * 1024 + cell[:, 0]
     key, order = key.sort(stable=True)
     return order[starts_of_runs(key)]

@@ -170,7 +170,7 @@ def big_plant(rng: np.random.Generator) -> Piece:
 
 
 def big_thing(rng: np.random.Generator) -> Piece:
-    """A sculpture, a toy, a machine: nothing with a name, two or three times the size of clutter."""
+    """A large thing without a name, such as a sculpture: clutter, enlarged 1.5 to 4 times."""
     thing = (assembly, blob, lathe)[rng.integers(3)](rng)
     return Piece(thing.placed(np.diag([*rng.uniform(1.5, 4, 3), 1])), [])
 

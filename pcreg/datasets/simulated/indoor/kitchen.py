@@ -57,7 +57,7 @@ def fridge(rng: np.random.Generator) -> Piece:
 
 
 def machine(rng: np.random.Generator) -> Piece:
-    """A washing machine, a dishwasher or an oven of its own."""
+    """A washing machine, a dishwasher or a free-standing oven."""
     half, d, h = between(rng, [0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
     panel = (-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02)
     parts = [boxes([(-half, -d, 0.02, half, 0, h), panel])]

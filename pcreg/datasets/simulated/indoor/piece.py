@@ -16,7 +16,7 @@ from pcreg.datasets.simulated.solids import Solids, boxes
 
 T = TypeVar("T")
 
-# NumPy's `uniform` and `choice` make arrays, which takes several times as long as a few numbers.
+# NumPy's `uniform` and `choice` make arrays, which takes several times as long for a few numbers.
 
 
 def between(rng: np.random.Generator, low: Sequence[float], high: Sequence[float]) -> list[float]:
@@ -25,7 +25,7 @@ def between(rng: np.random.Generator, low: Sequence[float], high: Sequence[float
 
 
 def one_of(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """The option that `rng.choice(options)` draws, unconverted."""
+    """The option that `rng.choice(options)` would draw, without conversion by NumPy."""
     return options[rng.integers(len(options))]
 
 
@@ -64,7 +64,7 @@ def extent(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
 
 
 def extents(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and the upper corners (P, 3) of a box about each."""
+    """The lower and the upper corners (P, 3) of a box about each solid."""
     x, y, z, centre = solids.T_world_unit[:, :3].transpose(2, 1, 0).copy()  # columns, (3, P) each
     half = np.abs(x) + np.abs(y) + np.abs(z)
     return (centre - half).T, (centre + half).T
@@ -84,5 +84,5 @@ def ring(
 
 @cache
 def _turns(count: int) -> np.ndarray:
-    """Motions (count, 4, 4): a full rotation about the z axis in even steps, from none on."""
+    """Rotations (count, 4, 4) about the z axis, in even steps of a full turn."""
     return np.stack([pose(yaw=360 * n / count) for n in range(count)])

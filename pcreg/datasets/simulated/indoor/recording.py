@@ -25,19 +25,19 @@ SAMPLES = 16  # of the path per fragment, before smoothing
 SPAN = 0.6  # share of the way to the next fragment along which the images of a fragment are taken
 
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
-MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
+MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, smaller ones show nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
 BEND = 0.06  # metres: largest drift of the poses of a fragment in recordings that bend
 
 HOUSE = 1  # third number of the seed of a house's furniture
 
-# Second camera of two
+# The second of two cameras
 SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
 NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
 MAX_PIXELS = 155_000  # of all images of a fragment: about as many as the first camera's
-SINGLE_IMAGE_SHARE = 0.3  # of the recordings of two, in which its clouds are single images
+SINGLE_IMAGE_SHARE = 0.3  # of the recordings by two cameras, in which its clouds are single images
 
-# A good scanner, which sees most of a room at once
+# A camera with little noise, which sees most of a room at once
 WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
 
 
@@ -80,7 +80,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
     wanted = rng.uniform(0.9, 3.0, count)
     cost = np.abs(away - wanted[:, None]) + rng.gumbel(0, 0.15, away.shape) + blocked
     eyes = np.c_[places[cost.argmin(1)], rng.normal(rng.uniform(1.15, 1.6), 0.08, count)]
-    # The next station is near the last in place and in heading, most times.
+    # The next station is mostly near the last one in place and heading.
     heading = np.arctan2(*(targets - eyes)[:, 1::-1].T)
     swing = np.abs((heading - heading[:, None] + np.pi) % (2 * np.pi) - np.pi)
     far = np.linalg.norm(eyes - eyes[:, None], axis=2) + 0.8 * swing
@@ -149,11 +149,11 @@ def record(
 
 
 def record_by_two(seed: int, index: int, device: Device = "cpu", *, bend: float = 0.0) -> Recording:
-    """Recording `index` of a scene through which two depth cameras went, each on a way of its own.
+    """Recording `index` of a scene by two depth cameras, each on its own path.
 
     The first makes 8 to 15 fragments as in `record`. The second differs in resolution, field of view, range
     and noise, and fuses its 8 to 15 fragments from another number of images on another lattice; or its
-    clouds are single images. About half of the pairs are of both cameras. For `bend` see `record`.
+    clouds are single images. About half of the pairs have a cloud of each camera. For `bend` see `record`.
     """
     rng, generator = random_of(seed, index, device)
     first, scene = _kinect(rng), indoor_scene(rng)
@@ -181,7 +181,7 @@ def record_by_two(seed: int, index: int, device: Device = "cpu", *, bend: float 
 def record_scans(
     seed: int, index: int, device: Device = "cpu", *, scans: int = 6, camera: DepthCamera = WIDE
 ) -> Recording:
-    """Recording `index` of single depth images from places some steps away, each of much of a room."""
+    """Recording `index` of single, wide depth images some steps apart."""
     rng, generator = random_of(seed, index, device)
     return Visit(rng, generator, indoor_scene(rng), camera).images(scans)
 
@@ -194,7 +194,7 @@ def _kinect(rng: np.random.Generator) -> DepthCamera:
 
 @dataclass(frozen=True)
 class Visit:
-    """A depth camera that walks through a scene."""
+    """Walk with a depth camera through a scene."""
 
     rng: np.random.Generator
     generator: torch.Generator
@@ -207,7 +207,7 @@ class Visit:
         return Recording([self.camera.points(image) for image in self._depth(T_world_camera)], T_world_camera)
 
     def fragments(self, count: int, frames: int, bend: float, fusion: Fusion | None = None) -> Recording:
-        """Fragments of so many frames each; those of fewer than MIN_POINTS are left out."""
+        """Fragments of `frames` images each, without those of fewer than MIN_POINTS."""
         rng, shape = self.rng, (count, frames)
         T_world_camera = camera_path(rng, self.scene, count, frames)
         T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
@@ -227,7 +227,7 @@ class Visit:
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Small motions (fragments, frames, 4, 4) that grow along each fragment, from none at its first frame."""
+    """Pose errors (fragments, frames, 4, 4) that grow along each fragment from none."""
     grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5 * rng.uniform(*DRIFT)
     turns = rng.standard_normal((*shape, 3)) * grown / 1.5
     return _small(turns, rng.standard_normal((*shape, 3)) * grown)

@@ -30,7 +30,7 @@ class Scene:
 def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
     """Draw one room, a corridor, or two rooms with a passage between them, of any style.
 
-    Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
+    Rooms drawn with generators `house` in the same state share one style and the same few pieces of
     furniture.
     """
     style = one_of(rng, STYLES) if house is None else furnished(one_of(house, STYLES), house)
@@ -48,7 +48,7 @@ def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
     top = rng.uniform(2.0, height - 0.1)
     one, two = _Room(rng, w1, d1, height), _Room(rng, w2, d2, height)
     holes, others = one.openings(), two.openings()
-    holes[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
+    holes[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # the wall's x axis runs from y = d1 to y = 0
     others[3] = [(y, y + wide, 0.0, top)]
     left = one.furnish(first, holes, beyond=False)
     right = two.furnish(second, others, beyond=False).placed(pose(w1 + WALL))
@@ -172,16 +172,16 @@ class _Room:
         return parts
 
     def _somewhere(self, margin: float) -> list[float]:
-        """A place x, y that far from the walls."""
+        """Random place x, y at least `margin` metres from the walls."""
         return between(self.rng, [margin, margin], [self.width - margin, self.depth - margin])
 
     def _take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
-        """Take a rectangle of the frame T."""
+        """Mark a rectangle, given in the frame T, as taken."""
         a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
         self.taken.append((*np.minimum(a, b).tolist(), *np.maximum(a, b).tolist()))
 
     def _fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
-        """Take the place of solids if it is within the walls and clear of all others, and return True."""
+        """Take the place of solids; False if it is taken or beyond the walls."""
         (x0, y0, _), (x1, y1, _) = (corner.tolist() for corner in extent(solids.placed(T)))
         x0, y0, x1, y1 = x0 + 0.03, y0 + 0.03, x1 - 0.03, y1 - 0.03
         if min(x0, y0) < -0.1 or x1 > self.width + 0.1 or y1 > self.depth + 0.1:

@@ -21,11 +21,11 @@ class Style:
     wall: list[Maker]
     free: list[Maker]
     size: tuple[float, float, float, float]  # width from, to; depth from, to
-    full: float  # how much of the walls has something before it
+    full: float  # share of the walls with something before them
 
 
 def furnished(style: Style, rng: np.random.Generator) -> Style:
-    """The style with one piece of each kind, drawn now, in the place of kinds."""
+    """The style with one fixed piece of each kind, which is drawn now."""
 
     def one(maker: Maker) -> Maker:
         piece = maker(rng)
@@ -35,7 +35,7 @@ def furnished(style: Style, rng: np.random.Generator) -> Style:
 
 
 def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
-    """The piece with `load` small things per square metre on it, in the mean."""
+    """The piece with small things on it, on average `load` per square metre."""
     things = []
     for x0, y0, x1, y1, z in piece.tops:
         area = (x1 - x0) * (y1 - y0)
@@ -47,7 +47,7 @@ def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
 
 
 def dining(rng: np.random.Generator) -> Piece:
-    """A table with alike chairs around it."""
+    """A table with chairs of one kind around it."""
     piece, chair = storage.table(rng), seats.chair(rng).solids
     low, high = extent(piece.solids)
     parts = []

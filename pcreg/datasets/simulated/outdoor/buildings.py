@@ -9,7 +9,7 @@ import numpy as np
 from pcreg.datasets.simulated.solids import Material, Solids, boxes, cones, poles, rods
 from pcreg.geometry.se3 import translation
 
-DEEP = 3.0  # metres below the ground that a building reaches, for slopes
+DEEP = 3.0  # metres that a building reaches below the ground, for slopes
 
 
 def block(rng: np.random.Generator, width: float, depth: float, height: float) -> Solids:
@@ -74,7 +74,7 @@ def house(rng: np.random.Generator, _width: float) -> Solids:
 
 
 def shed(rng: np.random.Generator, _width: float) -> Solids:
-    """A hall of a works: ribbed walls, gates, a flat or a low gabled roof."""
+    """An industrial hall: ribbed walls, gates, a flat or a low gabled roof."""
     width, depth, height = rng.uniform([20, 15, 5], [60, 40, 12])
     x = spread(width, rng.uniform(3, 7))
     gates = rng.choice(x[:-1], min(len(x) - 1, rng.integers(1, 4)), replace=False) + 1.5

@@ -1,4 +1,4 @@
-"""Ways of a sensor through a scene, on wheels or in a hand: along a road, into another, and back."""
+"""Paths of a sensor through a scene, on wheels or in a hand."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -20,17 +20,17 @@ class Carrier(Enum):
 
 @dataclass(frozen=True)
 class Drive:
-    """S sweeps: where the sensor is in the middle of each, when, and how it moves."""
+    """Pose, time and motion of a sensor in the middle of each of S sweeps."""
 
     T_world_sensor: np.ndarray  # (S, 4, 4)
     seconds: np.ndarray  # (S,)
     velocity: np.ndarray  # (S, 3) metres per turn, in the sensor's frame
     spin: np.ndarray  # (S, 3) radians per turn, a rotation vector in the sensor's frame
-    distortion: float = 0.0  # the part of the motion in a turn that is left in the points
+    distortion: float = 0.0  # fraction of the motion in a turn that de-skewing leaves in the points
 
 
 def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> Drive:
-    """10 to 20 sweeps on one way through a scene."""
+    """Draw 10 to 20 sweeps on one path through a scene."""
     in_hand = carrier is Carrier.HAND
     height, speed, sway = (rng.uniform(*bounds) for bounds in carrier.value)
     if scene.kind == "highway":
@@ -40,7 +40,7 @@ def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> D
     z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
     up = _up(scene, x, y)
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
-    if rng.random() < 0.2:  # mounted with any side forward
+    if rng.random() < 0.2:  # mounted at a random yaw
         mount = mount @ rotation_about((0, 0, 1), rng.uniform(0, 360))
     poses = []
     for n in range(count):
@@ -59,7 +59,7 @@ def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> D
 
 
 def _way(rng: np.random.Generator, scene: Scene, count: int, in_hand: bool) -> tuple[np.ndarray, ...]:
-    """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
+    """Places x, y and headings (count,): on the main road, perhaps another, or back."""
     main = scene.ways[0]
     back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
     # Mostly far enough for pairs that have little in common.
@@ -80,7 +80,7 @@ def _way(rng: np.random.Generator, scene: Scene, count: int, in_hand: bool) -> t
     else:
         start = side * (-length / 2 + rng.uniform(-0.5, 0.5) * (1.9 * scene.radius - length))
         places = _along(main, start + side * ahead, _lane(rng, main, side), side < 0)
-    if back < count:  # the same way again in the other direction, a lane aside
+    if back < count:  # back on the same path, a lane aside
         again = np.sort(rng.choice(back, count - back, replace=False))[::-1]
         lane = rng.uniform(0.5, min(3.0, main.half_width))
         x, y, yaw = places[again].T
@@ -118,7 +118,7 @@ def cleared(scene: Scene, places: np.ndarray) -> Scene:
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
     at = (places[:, None] + offsets).reshape(-1, 3)
     T = scene.solids.T_world_unit
-    # A box's half diagonal, and more for one that leans.
+    # More than half of a solid's diagonal, even if it leans.
     bound = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
     away = np.linalg.norm(T[:, None, :3, 3] - places, axis=2).min(1)
     near = np.flatnonzero(away < bound)
@@ -130,7 +130,7 @@ def cleared(scene: Scene, places: np.ndarray) -> Scene:
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The ground's normals (N, 3) over a car's length."""
+    """Normals (N, 3) of the ground at x, y (N,), from heights 1.2 m to either side."""
     h = scene.ground.heights
     sx, sy = h(x + 1.2, y) - h(x - 1.2, y), h(x, y + 1.2) - h(x, y - 1.2)
     up = np.stack([-sx / 2.4, -sy / 2.4, np.ones(len(x))], 1)
@@ -138,7 +138,7 @@ def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _towards(up: np.ndarray) -> np.ndarray:
-    """The least rotation that takes z to `up`."""
+    """The smallest rotation (3, 3) that takes z to `up`."""
     axis = np.cross([0, 0, 1], up)
     sine = np.linalg.norm(axis)
     return np.eye(3) if sine < 1e-9 else rotation_about(axis, np.degrees(np.arcsin(min(1.0, sine))))

@@ -1,8 +1,8 @@
-"""Open ground: a height for every place, and where rays meet it.
+"""Open ground: its height at every place, and its intersections with rays.
 
-Slope, long waves, roads with camber and kerbs, banks or ditches beside them, and roughness off the
-road. Roads are arcs of circles: the distance to one is a formula, evaluated in NumPy while a scene is
-built and in PyTorch for rays.
+It has a slope, long waves, roads with camber and kerbs, banks or ditches beside roads, and roughness off
+the roads. Roads are arcs of circles, so that the distance to a road is a formula; NumPy evaluates it while
+a scene is built, PyTorch for rays.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.solids import BUDGET
 
-# Along a ray: steps that no slope makes too long, then steps of the secant method
+# Steps along a ray: first steps that cannot pass the ground on any slope, then those of the secant method
 SAFE_STEPS, SECANT_STEPS = 14, 6
 HIT_TOLERANCE = 0.02  # metres above or below the ground where a ray has hit it
 
@@ -39,7 +39,7 @@ class Road:
         return x, y, heading
 
     def aside(self, x, y):
-        """Signed distance to the left of the middle, of NumPy arrays or tensors alike."""
+        """Signed distance of x, y (arrays or tensors) from the middle of the road, positive to its left."""
         c, s = float(np.cos(self.heading)), float(np.sin(self.heading))
         along, left = c * (x - self.x) + s * (y - self.y), c * (y - self.y) - s * (x - self.x)
         k = self.curvature
@@ -53,7 +53,7 @@ class Ground:
     roads: tuple[Road, ...] = ()
     slope: tuple[float, float] = (0.0, 0.0)
     waves: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
-    kerb: float = 0.0  # height of all that is not road
+    kerb: float = 0.0  # height of everything that is not road
     camber: float = 0.0  # fall from the middle of a road to its side, per metre
     bank: tuple[float, float, float] = (1.0, 2.0, 0.0)  # from, to (metres off the road), height
     rough: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))  # waves off the road alone
@@ -84,7 +84,7 @@ class Ground:
 
     @property
     def steepest(self) -> float:
-        """A bound on the slope, but for kerbs and roughness, which are low."""
+        """Upper bound of the slope, without kerbs and roughness, which are low."""
         waves = np.abs(self.waves[:, 0]) * np.hypot(self.waves[:, 1], self.waves[:, 2])
         start, end, height = self.bank
         bank = 1.5 * abs(height) / (end - start) if self.roads else 0.0
@@ -108,7 +108,7 @@ class Ground:
         def above(t: Tensor) -> Tensor:
             return torch.addcmul(z, t, dz) - self.height(torch.addcmul(x, t, dx), torch.addcmul(y, t, dy))
 
-        # No slope brings the ground up to a ray sooner than this.
+        # Upper bound of the rate at which a ray approaches the ground
         sooner = (self.steepest * torch.sqrt((1 - dz * dz).clamp(min=0)) - dz).clamp(min=0.02)
         t = torch.zeros_like(dz)
         for _ in range(SAFE_STEPS):
@@ -126,7 +126,7 @@ class Ground:
         small = 0.05
         sx = (self.height(px + small, py) - h) / small
         sy = (self.height(px, py + small) - h) / small
-        fall = sx * dx + sy * dy - dz  # how fast the ray comes down on the ground
+        fall = sx * dx + sy * dy - dz  # rate at which the ray approaches the ground
         gap = torch.addcmul(z, t, dz) - h
         met = (gap.abs() < HIT_TOLERANCE + 0.001 * t) & (t < far) & (fall > 0)
         cosine = fall.abs() / torch.sqrt(1 + sx * sx + sy * sy)

@@ -10,7 +10,7 @@ from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.site import Site
 from pcreg.datasets.simulated.solids import Solids
 
-# Makers, and the largest number of each in a place, or the metres from one to the next at a kerb
+# Makers, with the largest number of each in a place or, at a kerb, the metres from one to the next
 # fmt: off
 PLACE_THINGS = (
     (vegetation.tree, 16), (vegetation.bush, 12), (street_furniture.bench, 10), (street_furniture.lamp, 8),
@@ -41,7 +41,7 @@ def network(rng: np.random.Generator, half_width: float, crossings: int, bend: f
 def uneven_ground(
     rng: np.random.Generator, roads: tuple[Road, ...], slope: float, rough=0.0, hills=0.2, **sides
 ) -> Ground:
-    """Ground of random waves; `sides` of the roads: `kerb` and `bank`."""
+    """Ground of random waves; `sides` are the `kerb` and the `bank` of its roads."""
 
     def waves(n: int, height: float, length: tuple[float, float]) -> np.ndarray:
         wave, angle = rng.uniform(*length, n), rng.uniform(0, 2 * np.pi, n)
@@ -60,7 +60,7 @@ def uneven_ground(
 
 
 def site_on(rng: np.random.Generator, roads: tuple[Road, ...], radius: float = Site.radius, **ground) -> Site:
-    """A site without things, on `uneven_ground` with its roads."""
+    """An empty site on `uneven_ground` with these roads."""
     return Site(rng, uneven_ground(rng, roads, **ground), roads, radius)
 
 
@@ -100,7 +100,7 @@ def people(site: Site, n: int, radius: float) -> None:
 
 
 def small_things(site: Site, road: Road, edge: float) -> None:
-    """KERB_THINGS at the edge of a road, many or none of each."""
+    """Place KERB_THINGS at the edge of a road, many or none of each."""
     for make, gap in KERB_THINGS:
         for side in (-1, 1):
             missing, turn = site.rng.uniform(0.4, 1.2), site.rng.choice([0.0, np.pi / 2])

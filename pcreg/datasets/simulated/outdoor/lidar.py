@@ -1,7 +1,7 @@
-"""Measurements of LiDARs of any pattern: the sweeps of a drive, cast into a scene all at once.
+"""Simulated LiDAR measurements: all sweeps of a drive are cast at once.
 
-A sensor's frame: x forward, y left, z up, the sensor at the origin; a sweep's points are in the frame
-that the sensor has in its middle.
+Sensor frame: x forward, y left, z up, the sensor at the origin. The points of a sweep are in the frame
+of the sensor in the middle of the sweep.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from pcreg.datasets.simulated.outdoor.lidar_models import Lidar
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.solids import Material, Solids, cast, on_device
 
-# Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
-# height of the relief in metres
+# Bounds by Material, between which each solid's value is drawn: the reflected fraction, the fraction of
+# rays lost, and the height of the relief in metres
 ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
 LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
 RELIEF = torch.tensor([[0.0, 0.07], [0.0, 0.01], [0.0, 0.02], [0.0, 0.0]])
-GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three of the ground
+GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three, for the ground
 WAVES = 6  # plane waves that make the relief
 LEAF_DEPTH = 0.22  # metres that a ray goes on between leaves, on average
 LEAF_GAPS = 0.15  # fraction of the rays that pass a crown
@@ -31,7 +31,7 @@ def sweeps(
 ) -> list[Tensor]:
     """Points (N, 3) float32 of each sweep, on the device of `generator`.
 
-    `body` (2, 3): corners of a box in the sensor's frame, a roof or a person, that hides things behind it.
+    `body` (2, 3) are corners of a box in the sensor's frame, a roof or a person, which occludes the scene.
     """
     device = generator.device
     ray, moment = lidar.rays(len(drive.seconds), generator)
@@ -50,7 +50,7 @@ def sweeps(
     seen &= (uniform(generator, *shape) >= loss) & ~_hidden(ray, on_device(body, device))
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator)
     measured = measured + lidar.noise * normal(generator, *shape)
-    # Odometry undoes the motion within a sweep but for a share, `distortion`, of that in one turn.
+    # De-skewing undoes the motion within a sweep, except for the fraction `distortion` of one turn's motion.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
     points = (ray * measured[..., None]) @ R[:, moment].mT + t[:, moment, None]
     return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
@@ -66,7 +66,7 @@ def _hidden(ray: Tensor, body: Tensor) -> Tensor:
 def _first(
     scene: Scene, lidar: Lidar, drive: Drive, origins: Tensor, directions: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Distance, |cos| to the normal, reflected fraction and rate of loss at first hits of rays (G, R, 3)."""
+    """Distance, |cos|, reflected fraction and loss rate (G, R) at first hits."""
     device = directions.device
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     solids, sweep = _at_all_times(scene, drive)
@@ -107,7 +107,7 @@ def _first(
 
 
 def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
-    """A random smooth function of places (G, R, 3), mostly between -1 and 1: the same for all sweeps."""
+    """Random smooth function of places (G, R, 3), mostly between -1 and 1, the same for all sweeps."""
     length = 0.4 * 10 ** uniform(generator, WAVES)  # 0.4 to 4 m
     k = normal(generator, WAVES, 3)
     k = torch.nn.functional.normalize(k, dim=-1) * 2 * torch.pi / length[:, None]
@@ -119,11 +119,11 @@ def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _at_all_times(scene: Scene, drive: Drive) -> tuple[Solids, np.ndarray]:
-    """All solids of the scene, moving ones once for each sweep, and (P,) the sweep of each or -1."""
+    """All solids, moving ones once per sweep, and their sweeps (P,), -1 if static."""
     parts, sweeps = [scene.solids], [np.full(len(scene.solids), -1)]
     for mover in scene.movers:
         T = mover.poses(scene.ground, drive.seconds)
-        # Nothing drives into the sensor: its furthest solid stays two metres away.
+        # A mover is left out of a sweep in which any of its solids could be within two metres of the sensor.
         reach = np.abs(mover.solids.T_world_unit[:, 0, 3]).max() + 2
         away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > reach
         parts.append(mover.solids.copies(T[away]))
@@ -132,7 +132,7 @@ def _at_all_times(scene: Scene, drive: Drive) -> tuple[Solids, np.ndarray]:
 
 
 def _moved(turn: Tensor, velocity: Tensor, spin: Tensor) -> tuple[Tensor, Tensor]:
-    """R (S, A, 3, 3) and t (S, A, 3) of the sensor at parts (A,) of a turn, in its frame of the middle."""
+    """R (S, A, 3, 3), t (S, A, 3) from fractions (A,) of a turn to the sweep's middle."""
     w = turn[:, None] * spin[:, None]  # (S, A, 3)
     nothing = torch.zeros_like(w[..., 0])
     x, y, z = w.unbind(-1)

@@ -20,7 +20,7 @@ BLOCK = 16  # columns that are cast together
 
 @dataclass(frozen=True)
 class SpinningLidar:
-    """A model, by elevation of each beam (degrees), range and accuracy."""
+    """Model of a spinning LiDAR: elevations of beams (degrees), range and accuracy."""
 
     elevation: tuple[float, ...]
     columns: int  # firings per turn, a multiple of 2 BLOCK
@@ -33,20 +33,20 @@ class SpinningLidar:
 
     @property
     def moments(self) -> int:
-        """Parts of a sweep, evenly spaced: the sensor moves from block to block."""
+        """Number of poses of the sensor in a sweep, one per block of columns."""
         return self.columns // BLOCK
 
     @property
     def rows(self) -> int:
-        """Neighbouring beams that are cast together: a power of two that span some degrees."""
+        """Number of neighbouring beams cast together: a power of two, at most 16."""
         span = abs(self.elevation[0] - self.elevation[-1]) / len(self.elevation)
         return min(16, 2 ** int(np.log2(max(1.0, 10 / span))), len(self.elevation))
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
+        """Unit directions (sweeps, G, R, 3) in the sensor's frame, and the groups' moments (G,) int64.
 
         The R rays of a group, `rows` neighbouring beams times BLOCK columns, have nearly the same direction.
-        Errors of the beams are those of one device in all sweeps.
+        The directions of the beams have errors, which are the same in all sweeps, as those of one device.
         """
         device = generator.device
         beams = torch.tensor(self.elevation, dtype=torch.float32, device=device)
@@ -61,12 +61,12 @@ class SpinningLidar:
         return ray.flatten(3, 4).flatten(1, 2), moment
 
     def range_errors(self, generator: torch.Generator) -> Tensor:
-        """The fixed errors of a unit in metres, of one shape with (G, R) or broadcastable to it."""
+        """Fixed range errors of one device in metres, broadcastable to (G, R)."""
         bias = self._per_beam(0.6 * self.noise * normal(generator, len(self.elevation)))
         return bias.expand(-1, self.moments, -1, BLOCK).flatten(2).flatten(0, 1)
 
     def _per_beam(self, values: Tensor) -> Tensor:
-        """Values (beams,) of the beams as (beams / rows, 1, rows, 1)."""
+        """Reshape values (beams,) to (beams / rows, 1, rows, 1)."""
         return values.reshape(-1, 1, self.rows, 1)
 
 
@@ -96,14 +96,14 @@ LIDARS = {
 
 
 GROUP = 64  # rays that are cast together
-MOMENT = 0.0125  # seconds in which the sensor stands still
+MOMENT = 0.0125  # seconds for which the sensor has one pose
 PRISMS = (121.57, -77.73)  # turns per second
 NODS, MIRROR = 489.3, 10.37  # per second
 
 
 @dataclass(frozen=True)
 class SolidStateLidar:
-    """A model, and for how long (`seconds`) it gathers the points of a sweep."""
+    """Model of a solid-state LiDAR, and the duration (`seconds`) of its sweeps."""
 
     horizontal: float  # field of view in degrees; 360: a mirror turns
     vertical: tuple[float, float]  # degrees, from and to
@@ -128,7 +128,7 @@ class SolidStateLidar:
         return self.seconds / 0.1
 
     def directions(self, seconds: Tensor, laser: Tensor) -> Tensor:
-        """Unit vectors (..., 3) in the sensor's frame at some times (...,) float64, of lasers (...,)."""
+        """Unit vectors (..., 3) in the sensor's frame at times `seconds` (...,) float64 of lasers (...,)."""
         low, high = self.vertical
         phase = 2 * torch.pi * laser / self.lasers
         if self.horizontal == 360:
@@ -144,16 +144,16 @@ class SolidStateLidar:
         return torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin()], -1)
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Rays of a moment, sorted by direction, in groups of GROUP rays as `SpinningLidar` has them."""
+        """Same as `SpinningLidar.rays`; the rays of a moment are grouped by direction, GROUP rays each."""
         device = generator.device
         groups = max(1, round(self.seconds * self.rate / self.moments / GROUP))
         shape = sweeps, self.moments, groups * GROUP
         number = torch.arange(shape[1] * shape[2], device=device).reshape(shape[1:])
-        # Seconds or minutes after it was switched on
+        # Up to ten minutes after the device was switched on
         begun = 600 * torch.rand(sweeps, 1, 1, generator=generator, device=device, dtype=torch.float64)
         time = begun + self.seconds * number / number.numel()
         ray = self.directions(time, number % self.lasers).float()
-        # Columns as wide as a group is high
+        # Sorting by columns as wide as a group is high makes compact groups.
         width, height = min(self.horizontal, 360 * MIRROR * MOMENT), self.vertical[1] - self.vertical[0]
         azimuth = torch.rad2deg(torch.atan2(ray[..., 1], ray[..., 0]))
         column = (azimuth / (width * height / groups) ** 0.5).floor()

@@ -1,4 +1,4 @@
-"""Recordings of procedural outdoor scenes by LiDARs: endless, seeded, on the CPU or a GPU."""
+"""Recordings of procedural outdoor scenes by LiDARs, on the CPU or a GPU."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64":
 
 SOLID_STATE_SHARE = 0.4  # of the second LiDARs
 SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: the points of half a second are thinned
-SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
+SUBMAP_SHARE = 0.5  # of the recordings by two LiDARs, in which the sweeps of one of them are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
 SWEEPS = (2, 5)  # from and to, of a submap; the last of a drive may have fewer
@@ -51,11 +51,11 @@ def outdoor_scene(rng: np.random.Generator, kind: str | None = None) -> Scene:
 def record(
     seed: int, index: int, device: Device = "cpu", kind: str | None = None, *, again_sparse: bool = False
 ) -> Recording:
-    """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one way through one scene.
+    """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one path through one scene.
 
-    Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
-    into a side street, some come back. The `kind` of scene is random if not given. If `again_sparse`, all
-    sweeps follow once more with every 2nd, 4th or 8th of the beams.
+    Consecutive sweeps are up to a few metres from each other, so pairs 0 to 40 m apart occur; some paths turn
+    into a side street, some come back. The `kind` of scene is random if not given. With `again_sparse` all
+    sweeps are repeated with every 2nd, 4th or 8th beam.
     """
     rng, generator = random_of(seed, index, device)
     scene = outdoor_scene(rng, kind)
@@ -66,11 +66,11 @@ def record(
 
 
 def record_by_two(seed: int, index: int, device: Device = "cpu", kind: str | None = None) -> Recording:
-    """Recording `index` by two LiDARs that go through the scene, each on another carrier and another way.
+    """Recording `index` of a scene by two LiDARs, each on its own carrier and path.
 
-    The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
-    with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. Moving things
-    and the finest relief differ between them.
+    The first LiDAR is that of `record`. The second is a solid-state one, or a spinning one with all of its
+    beams or with every 2nd, 4th or 8th. In some recordings the sweeps of one LiDAR are fused into submaps.
+    The positions of moving things and the finest relief differ between the two.
     """
     first, generator = random_of(seed, index, device)
     second = np.random.default_rng([seed, index, 1])
@@ -88,7 +88,7 @@ def record_by_two(seed: int, index: int, device: Device = "cpu", kind: str | Non
 def _recorded(
     scene: Scene, passes: list[tuple[Lidar, Drive, np.ndarray]], generator: torch.Generator
 ) -> list[Recording]:
-    """The sweeps of each pass: a LiDAR, its drive and the body that hides. Nothing stands in their ways."""
+    """Record passes (LiDAR, drive, occluding body), without obstacles on the paths."""
     scene = cleared(scene, np.concatenate([drive.T_world_sensor[:, :3, 3] for _, drive, _ in passes]))
     return [Recording(sweeps(scene, *each, generator), each[1].T_world_sensor) for each in passes]
 
@@ -104,7 +104,7 @@ def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier
 
 
 def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int, ...]) -> SpinningLidar:
-    """The LiDAR with the beams of one of these steps that leave enough."""
+    """The LiDAR with every n-th beam, n one of `steps` that leave MIN_BEAMS beams."""
     max_step = len(lidar.elevation) // MIN_BEAMS
     step = int(rng.choice([step for step in steps if step <= max_step]))
     return replace(lidar, elevation=lidar.elevation[::step])
@@ -127,7 +127,7 @@ def _unit(rng: np.random.Generator, lidar: Lidar) -> Lidar:
 
 
 def _body(rng: np.random.Generator, carrier: Carrier) -> np.ndarray:
-    """Corners (2, 3) in the sensor's frame: a person behind it, or a roof with the sensor over its middle."""
+    """Corners (2, 3) of what occludes: a person behind the sensor, or a roof below it."""
     if carrier is Carrier.HAND:
         away, side = rng.uniform([0.3, 0.15], [0.8, 0.3])
         return np.array([[-away - 0.3, -side, -2.0], [-away, side, rng.uniform(-0.6, 0.3)]])

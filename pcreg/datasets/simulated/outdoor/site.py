@@ -1,4 +1,4 @@
-"""Scenes outdoors, and the site where one is put together: things in rows along roads, or scattered."""
+"""Outdoor scenes, and the sites on which they are built."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Maker = Callable[[np.random.Generator], Solids]
 def standing(
     x: np.ndarray, y: np.ndarray, z: np.ndarray | float, yaw: np.ndarray, scale: np.ndarray | float = 1.0
 ) -> np.ndarray:
-    """T (N, 4, 4) that stretches by `scale` (N, 3), turns by `yaw` (N,) radians and moves to x, y, z (N,)."""
+    """Maps (N, 4, 4) that stretch by `scale` (N, 3), rotate by `yaw` (N,) radians, and move to x, y, z."""
     T = np.zeros((len(x), 4, 4))
     T[:, 0, 0] = T[:, 1, 1] = np.cos(yaw)
     T[:, 1, 0] = np.sin(yaw)
@@ -27,42 +27,42 @@ def standing(
 
 @dataclass(frozen=True)
 class Mover:
-    """Solids that follow a road at `speed` (m/s, negative against its direction), at `station` at time 0."""
+    """Solids that move along a road."""
 
     solids: Solids
     road: Road
-    station: float
-    offset: float
-    speed: float
+    station: float  # metres, at time 0
+    offset: float  # metres to the left of its middle
+    speed: float  # metres per second, negative against the road's direction
 
     def poses(self, ground: Ground, seconds: np.ndarray) -> np.ndarray:
-        """T (S, 4, 4) at each time (S,)."""
+        """Poses (S, 4, 4) at times (S,) in seconds."""
         x, y, yaw = self.road.at(self.station + self.speed * seconds, self.offset)
         return standing(x, y, ground.heights(x, y), yaw + np.pi * (self.speed < 0))
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that rays can meet, and the roads that a sensor may take (the first is the main one)."""
+    """Everything that rays can meet, and the roads for sensors, the main one first."""
 
     kind: str
     ground: Ground
     solids: Solids
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
-    radius: float = 45.0  # metres from the middle that the ways may be used
-    relief: float = 1.0  # factor to the relief of materials
+    radius: float = 45.0  # metres from the middle up to which the ways may be used
+    relief: float = 1.0  # factor by which the relief of materials is multiplied
 
 
 @dataclass
 class Site:
-    """A scene in the making: things placed so far, none of them on `roads`."""
+    """Builder of a scene: the ground, the roads and the things placed so far."""
 
     rng: np.random.Generator
     ground: Ground
     roads: Sequence[Road]
     radius: float = 45.0  # metres from the middle that a sensor may go
-    placed: list[tuple[Solids, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
+    placed: list[tuple[Solids, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) at z = 0
     movers: list[Mover] = field(default_factory=list)
 
     def scene(self, kind: str) -> Scene:
@@ -76,7 +76,7 @@ class Site:
         return Scene(kind, self.ground, solids, movers, ways, self.radius, relief)
 
     def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
-        """Mask of places (N,) `margin` metres or more off every road, or every other road than `but`."""
+        """Mask (N,) of places at least `margin` metres off every road except `but`."""
         free = np.ones(np.shape(x), bool)
         for road in self.roads:
             if road is not but:
@@ -90,7 +90,7 @@ class Site:
         self.placed.append((solids, standing(x, y, 0.0, yaw, scale)))
 
     def scatter(self, make: Maker, models: int, x, y, yaw, stretch: float = 0.15) -> None:
-        """Make a few models, and put a random one of them at each place (N,)."""
+        """Make `models` models, and put a random one of them at each place x, y (N,)."""
         which = self.rng.integers(models, size=len(x))
         for model in range(models):
             here = which == model
@@ -101,7 +101,7 @@ class Site:
         self,
         make: Maker,
         road: Road,
-        offset: float,
+        offset: float,  # negative: to its right
         gap: float,  # metres from one to the next
         span: float = 95.0,  # metres along the road to either side of its station 0
         missing: float = 0.2,  # share of the row that is left out
@@ -111,7 +111,7 @@ class Site:
         margin: float = 0.0,  # metres to other roads
         stretch: float = 0.15,
     ) -> None:
-        """A row along a road, `offset` to its left (negative: right), its fronts to the road."""
+        """Place a row along a road, `offset` metres to its left, facing the road."""
         station = np.arange(-span, span, gap) + self.rng.uniform(-0.5, 0.5) * gap
         station = station[self.rng.random(len(station)) >= missing]
         station = station + self.rng.uniform(-0.2, 0.2, len(station)) * gap * jitter
@@ -134,7 +134,7 @@ class Site:
         margin: float = 1.0,
         setback: float = 0.0,  # metres behind `offset`, at most
     ) -> None:
-        """Buildings, walls or fences of given widths side by side along a road, their fronts to it."""
+        """Place buildings, walls or fences side by side along a road, facing it."""
         s = -span + self.rng.uniform(0, widths[0])
         while s < span:
             width = self.rng.uniform(*widths)
@@ -158,7 +158,7 @@ class Site:
         return x[free], y[free], self.rng.uniform(0, 2 * np.pi, free.sum())
 
     def drive(self, make: Maker, road: Road, n: int, offset: float, speed: float) -> None:
-        """n movers on a road, those on its left against its direction."""
+        """Add n movers on a road; movers on its left go against its direction."""
         for _ in range(n):
             side = self.rng.choice([-1.0, 1.0])
             solids, station = make(self.rng), self.rng.uniform(-80, 80)

@@ -52,7 +52,7 @@ def city(rng: np.random.Generator) -> Site:
 
 
 def square(rng: np.random.Generator) -> Site:
-    """A wide place with buildings round about and streets that lead off."""
+    """A square with buildings around it, and streets that lead off."""
     roads = layout.network(rng, rng.uniform(3.5, 6), rng.integers(1, 3), 0.012)
     site = layout.site_on(rng, roads, kerb=rng.choice([0.0, 0.1]), slope=0.03, rough=0.01)
     radius = rng.uniform(22, 55)

@@ -76,7 +76,7 @@ def bicycle(rng: np.random.Generator) -> Solids:
 
 
 def person(rng: np.random.Generator) -> Solids:
-    """Walking: one leg ahead of the other."""
+    """A walking person, one leg ahead of the other."""
     step, swing = rng.uniform([0.0, -0.25], [0.35, 0.25])
     return Solids.join(
         rods([(0.085, side * step, side * 0.1, 0, 0, side * 0.09, 0.85) for side in (1, -1)]),
