@@ -19,23 +19,23 @@ PARTS = ("network", "optimizer", "scheduler", "state", "identity")
 
 @dataclass
 class TrainState:
-    """Position of a training."""
+    """Progress of a training."""
 
     epoch: int = 0
-    batch: int = 0  # of the epoch, the next one to do
+    batch: int = 0  # next batch of the epoch
     step: int = 0  # optimiser steps so far
-    best: list[float] = field(default_factory=lambda: [-1.0, -1.0])  # recall, inlier ratio
+    best: list[float] = field(default_factory=lambda: [-1.0, -1.0])  # feature match recall, inlier ratio
 
 
 def save_checkpoint(path: str | Path, **state: Any) -> None:
-    """Write tensors and plain containers under their names; the file is whole or absent."""
-    torch.save(state, buffer := BytesIO())  # to a full disk it raises RuntimeError
+    """Write named tensors and plain containers; a failure leaves no partial file."""
+    torch.save(state, buffer := BytesIO())  # in memory: on a full disk torch.save raises RuntimeError
     with replacing(path) as temporary:
         temporary.write_bytes(buffer.getbuffer())
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint on the CPU, running no code in the file; InputError if it is damaged or none."""
+    """Read a checkpoint to the CPU without running its code; InputError if damaged."""
     words = "is not a checkpoint of `pcreg train`, or a damaged one; delete it, or give another out="
     with refusing(f"{path}: {words}", *UNREADABLE), ZipFile(path) as archive:
         if archive.testzip():  # torch.load compares no checksums

@@ -1,7 +1,7 @@
-"""A network's passes in training as two launches of CUDA graphs.
+"""Forward and backward pass of a network in training as two CUDA graphs.
 
-A step launches some four hundred kernels, for which the host takes longer than the GPU. A graph is captured
-for a pyramid with room to spare, and captured anew for a batch that is larger.
+A step launches some four hundred kernels, for which the host takes longer than the GPU. The graphs are
+captured for a pyramid with room to spare, and again for a batch that finds no room.
 """
 
 import torch
@@ -16,8 +16,8 @@ from pcreg.training.optimisation import views
 class GraphedNetwork:
     """The same function as `network`, with captured passes.
 
-    A backward pass replaces the gradients of the parameters by views of one array, and belongs to the forward
-    pass before it alone. `dtype` is that of autocast, or None for none.
+    A backward pass must follow its forward pass before the next one. It replaces the gradients of the
+    parameters by views of one array. `dtype` is that of autocast, or None for no autocast.
     """
 
     def __init__(self, network: ResUNet, dtype: torch.dtype | None):
@@ -28,7 +28,7 @@ class GraphedNetwork:
         """The descriptors (N, C) of the points of pyramid.levels[0]."""
         if self._passes is None or not self._passes.padded.has_room_for(pyramid):
             padded = PaddedPyramid(pyramid, self._passes and self._passes.padded)
-            self._passes = None  # and its memory, before as much is taken again
+            self._passes = None  # frees its memory before as much is allocated again
             self._passes = _Passes(self.network, self.dtype, padded, pyramid)
         # One parameter as input, so that autograd calls the backward pass.
         return _Replay.apply(self._passes.parameters[0], self._passes, pyramid)
@@ -45,9 +45,9 @@ class _Passes:
         device = like.stem.device
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
-        # A cache of casted weights would outlive the graph that casts them.
+        # Cached casts of weights would outlive the graph that makes them.
         cast = torch.autocast("cuda", dtype, enabled=dtype is not None, cache_enabled=False)
-        # Other threads build pyramids meanwhile.
+        # Other threads build pyramids during the capture.
         capture = {"stream": stream, "capture_error_mode": "thread_local"}
         with torch.cuda.device(device), torch.enable_grad(), cast:
             with torch.cuda.stream(stream):

@@ -1,9 +1,8 @@
 """Contrastive loss with a softmax over all other samples.
 
-InfoNCE, on points as PointInfoNCE (Xie et al., ECCV 2020).
-Each sampled point has to be nearest to its match among the matches of all other samples of the batch and,
-with negatives_per_pair, random points of the clouds: matches lie in the overlap alone, and at inference all
-points compete.
+InfoNCE on points, as PointInfoNCE (Xie et al., ECCV 2020). Each sampled point has to be more similar to its
+match than to the matches of all other samples of the batch and, with negatives_per_pair, than to random
+points of the clouds: matches lie only in the overlap, but at inference all points compete.
 Samples within `ignore_radius` of a match count neither as positives nor as negatives.
 """
 
@@ -22,16 +21,16 @@ IGNORED = -1e30  # similarity of samples that do not count; finite, for gradient
 
 @dataclass(frozen=True)
 class Samples:
-    """Descriptors of S sampled points, and their places."""
+    """Descriptors and positions of S sampled points."""
 
     features: Tensor  # (S, C)
     points: Tensor  # (S, 3) float32, metres
     cloud: Tensor  # (S,) int64
 
     def similarities(self, keys: "Samples", radius: float, matched: bool) -> Tensor:
-        """Similarities (S, K) with all keys but those of the cloud within `radius` metres.
+        """Similarities (S, K) with keys; IGNORED for near keys of the same cloud.
 
-        If `matched`, key n is the match of sample n and always counts.
+        Near is within `radius` metres. If `matched`, key n is the match of sample n and always counts.
         """
         axes = zip(self.points.T, keys.points.T, strict=True)  # `torch.cdist` takes 40 times as long on a GPU
         squared = sum((own[:, None] - other) ** 2 for own, other in axes)
@@ -43,7 +42,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class InfoNCE:
-    """Loss of unit descriptors; higher temperatures forgive more."""
+    """InfoNCE loss of unit descriptors; high temperatures weight hard negatives less."""
 
     temperature: PositiveFloat = 0.05
     positives_per_pair: PositiveInt = 512
@@ -58,7 +57,7 @@ class InfoNCE:
         anchors, partners = batch.matches[draw(len(batch.matches), count, generator, device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
         source_clouds, target_clouds = batch.pyramid.groups()
-        # A match has one place: that of its target.
+        # Both points of a match get the position of its target point.
         sources = self._samples(source, anchors, target_clouds, partners)
         targets = self._samples(target, partners, target_clouds, partners)
         similarities = sources.similarities(targets, radius, matched=True)
@@ -79,7 +78,7 @@ class InfoNCE:
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
 
     def _samples(self, features: Tensor, rows: Tensor, clouds: PointBatch, places: Tensor) -> Samples:
-        """Features (S, C) of `rows` (S,), each at the point of `clouds` in the row `places` (S,)."""
+        """Samples with features of `rows` (S,), at points `places` (S,) of `clouds`."""
         # Dividing both sides by the root of the temperature is cheaper than dividing their products
         cloud = torch.searchsorted(clouds.lengths.cumsum(0), places.contiguous(), right=True)
         return Samples(features[rows] / self.temperature**0.5, clouds.points[places], cloud)

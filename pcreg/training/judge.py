@@ -5,11 +5,11 @@
     python -m pcreg.training.judge folder SCANS --out real.npz
     python -m pcreg.training.judge fit answers.npz ... [--without TERM ...]
 
-The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
-write the values of all hypotheses: pairs that overlap, clouds of different scenes, of rooms with the same
-furniture, of other places of one scene, clouds against mirror images, and motions beside the truth. `fit`
+The first three register pairs with ground truth, by the shipped weights or with --descriptor fpfh, and write
+the evidence of all hypotheses. They take pairs that overlap, clouds of different scenes, of rooms with the
+same furniture and of separate places of one scene, mirror images, and motions close to the truth. `fit`
 writes verdict.safetensors. A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m
-outdoors. `benchmarks/confidence.py` holds the answers against the truth.
+outdoors. `benchmarks/confidence.py` compares the answers with the truth.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def main() -> None:
     fitted.add_argument("--without", nargs="+", choices=names, default=(), help="terms")
     options = made.parse_args()
     if options.verb == "fit":
-        torch.set_num_threads(1)  # layers of 16 units: threads would wait for one another
+        torch.set_num_threads(1)  # layers of 16 units are too small for several threads
         found = Answers.load(*options.answers)
         fit(found, options.out, without=[names.index(name) for name in options.without])
         print(f"{options.out}: fitted to the answers to {len(found.kind)} questions")
@@ -144,9 +144,9 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
 def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
     """Fit a network to the values of hypotheses, and write it to a file.
 
-    Of each question one hypothesis is right, or none is: the network's log-odds are those of a softmax over
-    the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
-    weight is negative, and those of the columns `without` are zero. The same answers give the same file.
+    For each question one hypothesis is right or none is, so the network's log-odds enter a softmax over the
+    hypotheses and "none". Each kind of question has a fixed share of the loss, however many were asked. No
+    weight is negative; weights of the columns `without` are zero. The same answers give the same file.
     """
     if not answers.right.any():
         raise InputError("no answer is right, so there is nothing to fit to; ask questions about true pairs")
@@ -171,13 +171,13 @@ def fit(answers: Answers, out: Path, *, without: Sequence[int] = ()) -> None:
 
 
 class Lists(NamedTuple):
-    """Questions as tensors, with H rows each for up to H hypotheses."""
+    """Q questions as tensors, each with up to H hypotheses, padded to H."""
 
     values: Tensor  # (Q, H, F) float32, scaled
-    place: Tensor  # (Q, H) int64, the first row about the same motion
-    is_one: Tensor  # (Q, H) bool; else there are fewer hypotheses
-    right: Tensor  # (Q, H + 1) bool, of places; the last is "none"
-    share: Tensor  # (Q,) float64, of the question in the loss
+    place: Tensor  # (Q, H) int64, the first hypothesis of the same motion
+    is_one: Tensor  # (Q, H) bool, False for padding
+    right: Tensor  # (Q, H + 1) bool, by place; the last column is "none"
+    share: Tensor  # (Q,) float64, weight of the question in the loss
 
     def loss(self, layers: Layers) -> Tensor:
         """The mean negative log-likelihood of the right answers."""
@@ -190,7 +190,7 @@ class Lists(NamedTuple):
 
 
 def _trained(lists: Lists, generator: torch.Generator) -> Layers:
-    """Layers of weights (in, out), before their softplus, and biases (out,)."""
+    """Train layers: weights (in, out), before their softplus, and biases (out,)."""
     sizes = (lists.values.shape[2], *HIDDEN, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
@@ -211,7 +211,7 @@ def _trained(lists: Lists, generator: torch.Generator) -> Layers:
 
 
 def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:
-    """The confidence (Q,) in the likeliest hypothesis of each question, and if it is right (Q,)."""
+    """Confidence (Q,) of each question's likeliest hypothesis, and True (Q,) if right."""
     is_one, rows = np.isfinite(answers.values).all(2), np.arange(len(answers.values))
     likely = model.probabilities(np.nan_to_num(answers.values), answers.bounded)
     odds = is_one * likely / (1 - likely)
@@ -221,13 +221,13 @@ def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.n
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Mean difference between confidence and frequency over ten bins, weighted."""
+    """Mean difference of confidence and share of right answers over weighted bins."""
     bins = reliability(confidence, right)
     return sum(number * abs(mean - share) for number, mean, share in bins) / len(right)
 
 
 def reliability(confidence: np.ndarray, right: np.ndarray) -> Iterator[tuple[int, float, float]]:
-    """The number of answers, their mean confidence and the share of right ones, of bins with any."""
+    """Number of answers, mean confidence and share of right ones of non-empty bins."""
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     for each in np.unique(bins):
         rows = bins == each

@@ -1,4 +1,4 @@
-"""Questions about pairs with a given truth, and evidence for the motions found."""
+"""Questions about pairs with ground truth, and evidence for the motions found."""
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -30,15 +30,15 @@ MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 @dataclass(frozen=True)
 class Question:
-    """Two clouds and the motion between them; None for strangers and mirror images."""
+    """Two clouds and their true motion; None if unrelated, alike or mirrored."""
 
     source: str
     target: str
     T_target_source: np.ndarray | None
     kind: str  # true, apart, alike, unrelated, mirrored or slid
     viewpoint: str  # sensor, or auto: not given
-    merged: bool  # others of its scene are added to the source, as in a map
-    start: np.ndarray | None = None  # the motion to judge, if no other one is searched for
+    merged: bool  # other clouds of its scene are added to the source, as in a map
+    start: np.ndarray | None = None  # a motion that is judged instead of searching for one
 
 
 def is_right(T: np.ndarray, truth: np.ndarray | None, outdoor: bool) -> bool:
@@ -52,16 +52,16 @@ def is_right(T: np.ndarray, truth: np.ndarray | None, outdoor: bool) -> bool:
 def questions(
     dataset: PairDataset, numbers: dict[str, int], seed: int, hidden: float = 0.0
 ) -> list[Question]:
-    """At most so many questions of each kind about the clouds of a data set, in a fixed order.
+    """At most `numbers[kind]` questions of each kind about clouds, in a fixed order.
 
     true       pairs that overlap
     apart      pairs of one simulated scene that share nothing
     alike      clouds of simulated scenes with the same furniture, or of streets of one kind
-    unrelated  clouds of different scenes; where there is but one scene, there are none
-    mirrored   a cloud against the mirror image of itself and of the other one of its pair, in turns
+    unrelated  clouds of different scenes; none if there is only one scene
+    mirrored   the mirror image of a cloud against, in turns, the cloud itself and the other one of its pair
     slid       pairs that overlap and a motion that is off by 0.3 to 1 m, outdoors by 2 to 6 m
 
-    The fraction `hidden` of all but the last comes without viewpoints; three in ten of these have a merged
+    The fraction `hidden` of all but mirrored questions has no viewpoints, three in ten of these a merged
     source.
     """
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def questions(
 
 
 def _slide(rng: np.random.Generator, metres: tuple[float, float]) -> np.ndarray:
-    """A translation (4, 4) in any direction, from and to so many metres."""
+    """Translation (4, 4) in a random direction, by a length from the range `metres`."""
     direction = rng.standard_normal(3)
     return se3(np.eye(3), rng.uniform(*metres) / np.linalg.norm(direction) * direction)
 
@@ -108,7 +108,7 @@ def house_of(index: int) -> int:
 
 
 def _others(name: str, scene_of: dict[str, str], kind: str) -> list[str]:
-    """The clouds of other scenes; of those of the same house alone if they are to be alike."""
+    """The clouds of other scenes; for kind `alike` only of scenes of the same house."""
 
     def house(cloud: str) -> int | None:
         number = scene_of[cloud].removeprefix("scene-")
@@ -119,13 +119,13 @@ def _others(name: str, scene_of: dict[str, str], kind: str) -> list[str]:
 
 
 class Answers(NamedTuple):
-    """Q questions, each with H refined hypotheses or, padded, fewer."""
+    """Answers to Q questions, each with up to H refined hypotheses, padded to H."""
 
     data: np.ndarray  # (Q,) str, the data set
     kind: np.ndarray  # (Q,) str
-    values: np.ndarray  # (Q, H, F) float32, of the terms; NaN: no hypothesis
+    values: np.ndarray  # (Q, H, F) float32, values of the terms; NaN for padding
     bounded: np.ndarray  # (Q, H) bool: the evidence proves little, whatever the values
-    place: np.ndarray  # (Q, H) int64, the first hypothesis about the same motion
+    place: np.ndarray  # (Q, H) int64, the first hypothesis of the same motion
     right: np.ndarray  # (Q, H) bool
 
     @staticmethod
@@ -138,7 +138,7 @@ class Answers(NamedTuple):
 def answers(
     dataset: PairDataset, scale: SingleScaleRegistrar, asked: list[Question], workers: int | None = None
 ) -> Answers:
-    """The answers to questions whose clouds have enough points, by all hypotheses of a search."""
+    """All hypotheses of a search for each question whose clouds have enough points."""
     with executor_of(workers, scale.descriptor.device) as executor:
         found = [each for _, each in map_unordered(executor, _answer, (dataset, scale), asked) if each]
     if not found:
@@ -181,7 +181,7 @@ def _described(
     is_mirrored: bool = False,
     without: str | None = None,
 ) -> tuple[DescribedCloud, LocalFrame]:
-    """Describe a cloud, mirrored or merged with those beside it but for `without`."""
+    """Describe a cloud, mirrored, or merged with its neighbours other than `without`."""
     if without is not None:
         points = merged(dataset, name, without, scale.descriptor.voxel / 2)
     else:
@@ -191,7 +191,7 @@ def _described(
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:
-    """Points (N, 3), one per `voxel` metres, of a cloud and up to two beside it."""
+    """Points (N, 3), one per voxel, of a cloud and up to two neighbours but `without`."""
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
     others = [each for each in beside if each[0] != without][:MAX_MERGED]

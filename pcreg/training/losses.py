@@ -1,7 +1,7 @@
 """Hardest-contrastive loss of FCGF (Choy, Park and Koltun, ICCV 2019), as its code computes it.
 
 Matched descriptors are pulled within a margin, and each is pushed from the nearest descriptor
-among random candidates of the other side, unless that one is a match as well.
+among random candidates of the other side, unless that descriptor is a match, too.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from torch import Tensor
 from pcreg.datasets.collate import TrainingBatch
 from pcreg.kernels.transfer import to_device
 
-# The scalars `total` and its parts, from descriptors of sources (N, C) and of targets (M, C) of a batch on a
-# device, and a generator on the CPU
+# (descriptors of sources (N, C), descriptors of targets (M, C), their batch, generator on the CPU) -> the
+# scalar `total` and its parts
 Loss = Callable[[Tensor, Tensor, TrainingBatch, torch.Generator], dict[str, Tensor]]
 POSITIVE_MARGIN = 0.1  # on the squared distance
 NEGATIVE_MARGIN = 1.4  # on the distance
@@ -24,7 +24,7 @@ NEGATIVE_MARGIN = 1.4  # on the distance
 
 @dataclass(frozen=True)
 class HardestContrastive:
-    """The loss of a training batch, with samples in proportion to its pairs."""
+    """Hardest-contrastive loss of a training batch, with numbers of samples per pair."""
 
     positives_per_pair: PositiveInt = 1024
     candidates_per_pair: PositiveInt = 256
@@ -51,8 +51,8 @@ def contrastive_loss(
 ) -> dict[str, Tensor]:
     """Compute the loss of `sampled` (S, 2) positives against candidate rows of either side.
 
-    `total` = `positive` + (`negative0` + `negative1`) / 2. A negative that is among all `positives` (P, 2) is
-    dropped; with no negative left the term is 0.
+    `total` = `positive` + (`negative0` + `negative1`) / 2. A negative that is one of all `positives` (P, 2)
+    is dropped; a term without negatives is 0.
     """
     rows0, rows1 = sampled.unbind(1)
     anchor0, anchor1 = features0[rows0], features1[rows1]
@@ -68,22 +68,22 @@ def contrastive_loss(
 
 
 def draw(population: int, count: int, generator: torch.Generator, device: torch.device | str) -> Tensor:
-    """Draw `count` different int64 numbers below `population`, or all if there are fewer, to a device."""
-    # A permutation of a large population takes much longer than to draw and drop repetitions.
+    """Draw `count` different int64 numbers below `population`, or all, to `device`."""
+    # Drawing from a large population and dropping repetitions is much faster than a permutation of it.
     if population > 4 * count:
         drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
-        # Sorted with their places in the last digits: numbers sort in a tenth of the time that places take.
+        # Each key has the number and, as its last digits, the place: sorting is ten times as fast as argsort.
         keys = np.sort(drawn * len(drawn) + np.arange(len(drawn)))
         is_first = np.diff(keys // len(drawn), prepend=-1) > 0
         first = np.sort(keys[is_first] % len(drawn))
-        if len(first) >= count:  # all but certain
+        if len(first) >= count:  # nearly always
             return to_device(torch.from_numpy(drawn[first[:count]]), device)
     return to_device(torch.randperm(population, generator=generator)[:count], device)
 
 
 @torch.no_grad()
 def _nearest(features: Tensor, candidates: Tensor) -> Tensor:
-    """The candidate (S,) nearest each feature, of all distances."""
+    """Row (S,) of the candidate that is nearest to each feature."""
     return torch.cdist(features.float(), candidates.float()).argmin(1)
 
 

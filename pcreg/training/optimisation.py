@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -> LambdaLR:
-    """Rise to the optimizer's rate in `warmup_fraction` of the epochs; fall as a cosine."""
+    """Linear warm-up in `warmup_fraction` of the epochs, then decay as a cosine."""
     top = max(1, round(warmup_fraction * epochs))
 
     def factor(epoch: int) -> float:
@@ -23,10 +23,10 @@ def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -
 
 
 def as_one(parameters: Sequence[nn.Parameter]) -> Tensor:
-    """Gradients of parameters as one array (P,), of which each becomes a view.
+    """Gradients of parameters as one array (P,); each gradient becomes a view of it.
 
-    One launch then sums them over processes, or measures them. Gradients of a GraphedNetwork are views of one
-    array already.
+    One launch can then sum all gradients over processes, or compute their norm. Gradients of a GraphedNetwork
+    are views of one array already.
     """
     gradients = [parameter.grad for parameter in parameters]
     whole = gradients[0]._base
@@ -40,7 +40,7 @@ def as_one(parameters: Sequence[nn.Parameter]) -> Tensor:
 
 
 def views(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """The parts of an array (P,), in the shapes of tensors with P numbers together."""
+    """Views of an array (P,) in the shapes of tensors that have P numbers in total."""
     parts = whole.split([each.numel() for each in like])
     return [part.view_as(each) for part, each in zip(parts, like, strict=True)]
 
@@ -48,8 +48,8 @@ def views(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 class AveragedNetwork(nn.Module):
     """Exponential average of a network, in its copy `module`.
 
-    It has the statistics of norms, too. torch.optim.swa_utils.AveragedModel computes the same, but waits for
-    the GPU and updates counters of batches one by one.
+    Statistics of norms are averaged, too. torch.optim.swa_utils.AveragedModel computes the same, but waits
+    for the GPU and updates counters of batches one by one.
     """
 
     def __init__(self, network: nn.Module, decay: float):
@@ -59,7 +59,7 @@ class AveragedNetwork(nn.Module):
 
     @torch.no_grad()
     def update(self, network: nn.Module) -> None:
-        """Come nearer to `network` by 1 - decay; the first time, become equal to it."""
+        """Move the average to `network` by 1 - decay; the first call copies `network`."""
         first, copied, averaged = int(self.n_averaged) == 0, [], []
         for pair in zip(_values(self.module), _values(network), strict=True):
             is_copied = first or not pair[0].is_floating_point()

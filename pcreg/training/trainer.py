@@ -1,8 +1,8 @@
 """Train a network on batches of pairs.
 
-A training is a function of its seed: stopped at any batch and resumed, it continues to the bit as if it had
-not been stopped (on the CPU with as many threads; GPU kernels may sum in another order). All randomness is
-drawn from (seed, epoch, batch).
+A training is a function of its seed. A training that is stopped at any batch and resumed gives the same bits
+as one that was not stopped (on the CPU with as many threads; GPU kernels may sum in another order). All
+randomness is drawn from (seed, epoch, batch).
 """
 
 import logging
@@ -42,7 +42,7 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
-        """Yield the batches of an epoch from number `first` on; None without a usable pair."""
+        """Yield batches of an epoch from number `first` on; None without a usable pair."""
         ...
 
 
@@ -74,7 +74,7 @@ class Trainer:
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder, self.loss = Path(folder), loss
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
-        # The descriptors, and gradients, of a pyramid
+        # Computes the descriptors of a pyramid, with gradients
         self.describe: Callable[[Pyramid], torch.Tensor] = self.network
         if ranks.device != "cpu":
             dtype = torch.bfloat16 if precision == "bfloat16" else None
@@ -82,8 +82,8 @@ class Trainer:
         self.identity = identity or {}
         self.state = TrainState()
         self.scalars = Scalars(None, 0)
-        self._unread: Outcome | None = None  # of the last step
-        self._note = ""  # beside the progress bar
+        self._unread: Outcome | None = None  # outcome of the last step, until it is read
+        self._note = ""  # text beside the progress bar
 
     @property
     def output_network(self) -> ResUNet:
@@ -96,7 +96,7 @@ class Trainer:
         if not path.exists():
             return False
         state = load_own_checkpoint(path, self.identity)
-        self.optimizer.step()  # a scheduler warns if none was made; all that it may change is loaded below
+        self.optimizer.step()  # else the scheduler warns; everything that this changes is loaded below
         self.network.load_state_dict(state["network"])
         if self.averaged:
             self.averaged.load_state_dict(state["averaged"])
@@ -114,10 +114,10 @@ class Trainer:
     ) -> dict[str, float]:
         """Train up to `epochs`; returns the figures of the last validation.
 
-        Validates before the first epoch, after every few, and after the last: `validate` gives
-        `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
-        Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all. Raises InputError, with
-        the names of the pairs, when a loss or gradient is not finite, and for an epoch without usable pairs.
+        `validate` runs before the first epoch, after every `validate_every` epochs, and after the last. It
+        returns `feature_match_recall` and `inlier_ratio`, by which the best weights are kept. Ctrl-C and
+        SIGTERM are raised between two steps, after last.pt is written. Raises InputError, with the names of
+        the pairs, if a loss or gradient is not finite, and for an epoch without usable pairs.
         """
         columns = "training", rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
         columns = *columns, "left", rich.TimeRemainingColumn(), "{task.fields[note]}"
@@ -126,7 +126,7 @@ class Trainer:
         with (
             deterministic() if self.ranks.device == "cpu" else nullcontext(),  # slower on GPUs
             deferred() as deferral,
-            # Steps after the checkpoint were written and will be written again.
+            # Scalars of steps after the checkpoint exist already and will be written again.
             closing(Scalars(folder if self.ranks.first else None, self.state.step + 1)) as self.scalars,
             rich.Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
         ):
@@ -150,15 +150,15 @@ class Trainer:
                 return figures or self._validate(validate, self.state.epoch)
 
     def _epoch(self, batches: Batches, stoppable: Callable) -> Iterator[None]:
-        """Train on what is left of an epoch; yields after each batch."""
-        self.network.train()  # validation left it otherwise
+        """Train on the rest of an epoch; yields after each batch."""
+        self.network.train()  # validation left the network in evaluation mode
         trained, asked = self.state.batch > 0, perf_counter()
         made = each_within(stoppable, batches.epoch(self.state.epoch, self.state.batch))
         for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
             came = perf_counter()
             if batch is not None:
                 outcome = self._step(batch)
-                self._read()  # of the step before, and written while the GPU works
+                self._read()  # the outcome of the step before, while the GPU works
                 self._unread, trained = outcome, True
                 times = {"time/wait": came - asked, "time/step": perf_counter() - came}
                 self.scalars.write(times, self.state.step)
@@ -175,9 +175,9 @@ class Trainer:
 
     @contextmanager
     def _stoppable(self, deferral: deferred) -> Iterator[None]:
-        """Between steps, raise Ctrl-C or SIGTERM that came or comes now, after last.pt is written.
+        """Let pending or new Ctrl-C and SIGTERM be raised here, after writing last.pt.
 
-        They stop the first of several processes; the others end with it.
+        Of several processes of a training only the first is stopped in this way; the others end with it.
         """
         try:
             with deferral.lifted() if self.ranks.first else nullcontext():
@@ -188,7 +188,7 @@ class Trainer:
             raise
 
     def _step(self, batch: TrainingBatch) -> Outcome:
-        """One optimiser step, not waiting for the device; `_read` raises for a loss that is not finite."""
+        """Make an optimiser step without waiting for the device; `_read` checks it."""
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()
@@ -203,7 +203,7 @@ class Trainer:
         return outcome
 
     def _read(self) -> None:
-        """Wait for the outcome of the last step; after a signal it is read again."""
+        """Wait for the outcome of the last step and write it; repeatable after a signal."""
         if self._unread is not None:
             found = self._unread.read()
             self.scalars.write(found, self._unread.step)
@@ -233,7 +233,7 @@ class Trainer:
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.state.best:
             save_weights(self.folder / "best.safetensors", self.output_network)
-            self.state.best = score  # after the file: a signal may come between
+            self.state.best = score  # after the file is written, as a signal may come in between
 
     def _save(self) -> None:
         self._read()

@@ -16,14 +16,14 @@ from pcreg.runtime.errors import InputError
 def on_device(batches: Iterable[TrainingBatch | None], device: str) -> Iterator[TrainingBatch | None]:
     """Yield the batches on the device, in their order; None stays None.
 
-    On a GPU a thread with a stream of its own brings each one there. Keep a batch until the GPU has done with
-    it, as the thread then uses its memory again.
+    For a GPU, a thread moves the batches on its own stream. Keep a batch until the GPU has done with it, as
+    the thread reuses the memory of a batch that is released.
     """
     if device == "cpu":
         for batch in batches:
             yield batch and batch.to(device)
         return
-    stream, coming = torch.cuda.Stream(device, priority=-1), None  # of small kernels, between large ones
+    stream, coming = torch.cuda.Stream(device, priority=-1), None  # its kernels are small: they go first
 
     def move(
         batch: TrainingBatch | None, made: torch.cuda.Event
@@ -43,15 +43,15 @@ def on_device(batches: Iterable[TrainingBatch | None], device: str) -> Iterator[
 
 
 class Outcome:
-    """Loss, its parts, and the norm of the gradient of a step, on their way from the device.
+    """Loss, its parts and gradient norm of a step, while copied from the device.
 
-    It holds the batch, so that its memory is not used again before the device has done with it.
+    Holds the batch, so that the batch's memory is not reused before the device has done with it.
     """
 
     def __init__(
         self, step: int, batch: TrainingBatch, learning_rate: float, loss: dict[str, Tensor], gradient: Tensor
     ):
-        """Begin to fetch the scalars of a step; the device is not waited for."""
+        """Begin to copy the scalars of a step, without waiting for the device."""
         self.step, self.batch, self.learning_rate = step, batch, learning_rate
         self.parts = tuple(loss)  # `total` among them
         values = torch.stack([*loss.values(), gradient]).detach()
@@ -81,7 +81,7 @@ class Scalars:
     """Figures for TensorBoard; without a folder none are written."""
 
     def __init__(self, folder: Path | None, purge_step: int):
-        """Void the steps from `purge_step` on in the files of `folder`."""
+        """Write to `folder`, discarding earlier scalars of steps from `purge_step` on."""
         self._writer = None
         if folder is not None:
             from torch.utils.tensorboard import SummaryWriter  # takes long to import

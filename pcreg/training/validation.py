@@ -1,4 +1,4 @@
-"""Recall of validation pairs by descriptors alone, during a training and after it."""
+"""Feature match recall during training, and a comparison of descriptors after it."""
 
 from dataclasses import asdict
 from functools import lru_cache
@@ -35,8 +35,8 @@ def feature_match_recall(
 ) -> dict[str, float]:
     """Match random points one way, source to target, and count right matches.
 
-    A match is an inlier when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over
-    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`.
+    A match is an inlier if it is less than `tau` metres off. Returns `inlier_ratio`, the mean over pairs, and
+    `feature_match_recall`, the fraction of pairs whose inlier ratio is more than `minimum`.
     """
 
     @lru_cache(maxsize=CLOUDS_KEPT)
