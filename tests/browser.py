@@ -13,7 +13,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def seen_in_a_browser(page: Path, look: str, window: str) -> dict:
-    """Result of a script in a page, which writes it as JSON between two SEEN at the end of a paragraph."""
+    """Result of a script in a page; the script writes JSON between two SEEN into a paragraph."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser installed, none of {', '.join(BROWSERS)}")

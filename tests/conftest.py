@@ -41,7 +41,7 @@ def room() -> Room:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory) -> Path:
-    """Built from a copy: setuptools leaves a folder `build` behind, and takes old files from it."""
+    """The wheel, built from a copy: setuptools leaves a folder `build`, and takes old files from it."""
     tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
     shutil.copytree(CHECKOUT / "pcreg", tree / "pcreg", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -54,7 +54,7 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def environment(wheel, tmp_path_factory) -> Path:
-    """A fresh one. The foreign packages come first, so that a wheel with the same names overwrites them."""
+    """A new environment with the wheel; foreign packages come first, so that equal names overwrite them."""
     root = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", str(root), cwd=root)
     (packages,) = root.glob("lib/python*/site-packages")
@@ -72,7 +72,7 @@ def environment(wheel, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the process of the test do the work that verbs give to processes, which take seconds to start."""
+    """Do the work of worker processes, which take seconds to start, in the process of the test."""
     for module in ("evaluation.runner", "mapping.mapping", "registration.batch"):
         monkeypatch.setattr(f"pcreg.{module}.executor_of", lambda *_: executor_of(0))
 
@@ -87,7 +87,7 @@ LONG = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests go first, so that at the end no core waits for another."""
+    """Run files with long tests first, so that at the end no core waits for another."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 

@@ -11,7 +11,7 @@ FOREIGN = ("datasets", "kernels")  # packages of Hugging Face that may be there,
 
 
 def python(*words: object, env: Mapping[str, str] = os.environ, timeout: int = 240) -> str:
-    """The output of Python with these words, which has to end well."""
+    """Output of Python with these arguments; a status other than 0 fails the test."""
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
@@ -19,14 +19,14 @@ def python(*words: object, env: Mapping[str, str] = os.environ, timeout: int = 2
 
 
 def started(*words: object, **options: object) -> subprocess.Popen[str]:
-    """A process of Python with these words, whose output is read."""
+    """Start a process of Python with these arguments and a pipe from its output."""
     usual = {"stdout": subprocess.PIPE, "text": True, "cwd": CHECKOUT}
     usual["env"] = os.environ | {"PYTHONPATH": str(CHECKOUT)}
     return subprocess.Popen([sys.executable, *map(str, words)], **usual | options)
 
 
 def run(*command, cwd) -> str:
-    """Output of a command, without this process's PYTHONPATH; its stderr fails the test."""
+    """Output of a command, run without this process's PYTHONPATH; failure fails the test."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

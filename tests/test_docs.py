@@ -1,4 +1,4 @@
-"""Pages name what is there: links, files, names of Python, commands and settings."""
+"""Links, files, names of Python, commands and settings in the pages exist."""
 
 import importlib
 import json
@@ -59,7 +59,7 @@ def test_links_lead_somewhere(page):
 
 @each_current_page
 def test_files_of_the_tree_are_there(page):
-    """Whole paths from the checkout, or from a folder of code, as the text has them."""
+    """Paths in the text start in the checkout or in a folder of code."""
     roots = [CHECKOUT, *(CHECKOUT / top for top in TOP), CHECKOUT / "datasets" / "simulated"]
     for path in re.findall(r"(?<![\w/.<>:-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|html))\b", page.read_text()):
         assert any((root / path).is_file() for root in roots), path
@@ -86,7 +86,7 @@ def test_commands_have_options_and_settings_that_exist(command):
 
 @each_page
 def test_settings_in_the_text_are_keys(page):
-    """Such as `data.voxel=0.3` or `batches.pool`: of some choice of the group."""
+    """Settings such as `data.voxel=0.3` or `batches.pool` occur in some choice of their group."""
     known = {f"{alias}.{key}" for alias in ("replay", "validation") for key in keys_of("data")}
     for group in GROUPS:
         known |= {f"{group}.{key}" for key in keys_of(group)}
@@ -110,7 +110,7 @@ def example(page: str) -> str:
 
 @pytest.fixture
 def names(tmp_path, monkeypatch, room, in_process):
-    """Variables that the example of registering takes; that of the README takes files of the demo."""
+    """Variables for the example of registering; the README's example reads files of the demo."""
     monkeypatch.chdir(tmp_path)
     source, target = SIZE * room.source[::2], SIZE * room.target[::2]
     T = se3(room.T_target_source[:3, :3], SIZE * room.T_target_source[:3, 3])
@@ -121,7 +121,7 @@ def names(tmp_path, monkeypatch, room, in_process):
 
 
 def test_the_example_of_the_readme_runs(names, room, capsys):
-    """The call on files and the registrar, which is asked last."""
+    """The result of the registrar, the last of the example, is right."""
     found = {}
     exec(example("README.md"), found)
     assert capsys.readouterr().out.startswith("<Registration: registered, confidence")
@@ -130,7 +130,7 @@ def test_the_example_of_the_readme_runs(names, room, capsys):
 
 
 def test_the_example_of_registering_runs(names, room):
-    """The call and the registrar, which is asked last, give the same motion."""
+    """The registrar, which comes last, gives the motion that the call has saved."""
     exec(example("docs/register.md"), names)
     result, saved = names["result"], json.loads(Path("result.json").read_text())
     assert result.registered

@@ -24,7 +24,7 @@ METRES_PER_UNIT = 0.4  # of photos.ply
 
 
 def commands() -> list[str]:
-    """Each once, wherever it writes to."""
+    """Commands of the pages; those that differ only in --out are listed once."""
     # In an indented block, or in a line of code
     command = re.compile(
         rf"(?:^    (?:\.venv/bin/)?|`)pcreg ((?:{'|'.join(VERBS)})\b ?[^`\n]*)", re.MULTILINE
@@ -41,7 +41,7 @@ def commands() -> list[str]:
 
 @pytest.fixture(scope="module")
 def scans(tmp_path_factory, room) -> Path:
-    """Scans of one room with z up, and what else the commands name."""
+    """Scans of one room with z up, and the other files that the commands name."""
     folder = tmp_path_factory.mktemp("scans")
     source = SIZE * transform(room.T_world_source, room.source[::2])
     target = SIZE * transform(room.T_world_target, room.target[::2])
@@ -74,7 +74,7 @@ for folder, words in eval(sys.argv[1]):
 
 
 def test_commands_of_the_pages_register(scans, environment, tmp_path):
-    """Each in a folder of its own, but that which adds scans to the map of the one before."""
+    """Each command runs in a new folder; `map map ...` runs in that of the command before."""
     runs = []
     for number, command in enumerate(commands()):
         number -= command.startswith("map map ")
@@ -88,7 +88,7 @@ def test_every_verb_for_scans_is_in_them():
 
 
 def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
-    """Without the replayed streets, which are simulated for minutes."""
+    """The replayed streets are left out: their simulation takes minutes."""
     for name, count in (("scans", 8), ("more_scans", 3)):
         poses = [street_pose(4 * n - 14) for n in range(count)]
         for n, pose in enumerate(poses):

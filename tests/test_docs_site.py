@@ -1,4 +1,4 @@
-"""The site of docs/ builds, and a warning, such as a link that leads nowhere, fails it."""
+"""The site of docs/ builds without warnings, such as those of broken links."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The package: where it is imported from, and its exports."""
+"""The package: the folder from which it is imported, and its exports."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from tests.processes import CHECKOUT, python
 
 @pytest.mark.parametrize("package", [pcreg, pcreg.configs, pcreg.datasets, pcreg.kernels, pcreg.weights])
 def test_what_is_imported_is_this_checkout(package):
-    """An editable install of another checkout is not used: `pip install -e .` in this one mends that."""
+    """Tests must not use an editable install of another checkout; mend with `pip install -e .`."""
     assert Path(package.__file__).is_relative_to(CHECKOUT)
 
 
@@ -33,7 +33,7 @@ print(seconds)
 
 
 def test_importing_it_is_quick_and_leaves_pytorch_and_open3d_alone():
-    """It takes 0.4 s."""
+    """The import takes 0.4 s."""
     assert float(python("-c", IMPORT)) < 3  # CPU seconds
 
 

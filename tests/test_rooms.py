@@ -14,7 +14,7 @@ from tests import rooms
     ],
 )
 def test_the_stored_rooms_are_those_that_the_generator_makes(path, simulated, motion, size):
-    """But for a step of disparity, and pixels at edges, where the last bits of another processor decide."""
+    """Other processors may differ by a step of disparity, and at edges."""
     made = simulated()
     with np.load(path) as stored:
         np.testing.assert_allclose(made[motion], stored[motion], atol=1e-9)

@@ -27,7 +27,7 @@ sys.exit(max(main(words) for words in eval(sys.argv[2])))
 
 @pytest.fixture(scope="module")
 def core(wheel, tmp_path_factory) -> Path:
-    """The folder that `pip install` of the wheel fills, without extras; packages are links."""
+    """Folder as `pip install` of the wheel without extras fills it; required packages are links."""
     folder = tmp_path_factory.mktemp("core")
     zipfile.ZipFile(wheel).extractall(folder)
     (own,) = folder.glob("*.dist-info")
@@ -45,7 +45,7 @@ def core(wheel, tmp_path_factory) -> Path:
 
 
 def called(core, *commands: str, cwd) -> subprocess.CompletedProcess[str]:
-    """`pcreg` with the words of each command, run by a Python that sees the folder alone."""
+    """Run `pcreg` with each command, in a Python that sees only the folder `core`."""
     command = [sys.executable, "-I", "-S", "-c", CALL, core, repr([each.split() for each in commands])]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
@@ -94,7 +94,7 @@ def test_what_the_core_lacks_is_said_with_the_command(core, tmp_path, words, pur
 
 
 def test_every_file_is_inside_under_one_name(wheel):
-    """Weights, configuration, page template and py.typed too; nothing is called datasets or kernels."""
+    """Weights, configuration, page template and py.typed are inside; pcreg is the only package."""
     names = zipfile.ZipFile(wheel).namelist()
     files = [path for path in (CHECKOUT / "pcreg").rglob("*") if path.is_file()]
     expected = {path.relative_to(CHECKOUT) for path in files if "__pycache__" not in path.parts}

@@ -1,4 +1,4 @@
-"""Small jagged batches with known awkwardness, shared by the operator tests."""
+"""Small jagged batches with difficult cases, shared by the operator tests."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
 def native_triplets(
     centres, points, centre_lengths, lengths, size, kernel_size=3, radius=None, normals=None, cube=False
 ):
-    """Triplets and Tiles of a convolution on points, by the CPU; symmetric if the centres are `points`."""
+    """Triplets and Tiles of a convolution on points, from the CPU; symmetric if centres are `points`."""
     arrays = [each.cpu().numpy() for each in (centres, points, centre_lengths, lengths)]
     symmetric = Symmetry.NONE
     if centres is points:
@@ -84,14 +84,14 @@ def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0, device="cpu
 
 
 def counted(points, lengths, size, kernel_size, radius, normals=None):
-    """Numbers (K, N) of the points that each point sees through each kernel cell, by the CPU."""
+    """Number (K, N) of points that each point sees through each kernel cell, from the CPU."""
     pairs = pairs_within(points.numpy(), lengths.numpy(), radius)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(counts(pairs, len(points), size, kernel_size, radius, own))
 
 
 def assert_equal(found, expected):
-    """Triplets of any device are those expected, to the last one."""
+    """Assert that triplets of any device equal the expected ones exactly."""
     assert (found.n_out, found.n_in, found.symmetric) == (expected.n_out, expected.n_in, expected.symmetric)
     for name in ("i", "j", "k_offsets"):
         assert torch.equal(getattr(found, name).cpu(), getattr(expected, name)), name

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def bfloat16_in_the_interpreter() -> Iterator[None]:
-    """Have the interpreter multiply bfloat16 values: as of Triton 3.7 it multiplies their bit patterns."""
+    """Make the interpreter multiply bfloat16 values; in Triton 3.7 it multiplies their bit patterns."""
     tl = pytest.importorskip("triton.language", reason="no triton for this platform")
     interpreter = pytest.importorskip("triton.runtime.interpreter")
     InterpreterBuilder, TensorHandle = interpreter.InterpreterBuilder, interpreter.TensorHandle

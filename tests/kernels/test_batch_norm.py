@@ -12,7 +12,7 @@ TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-2}
 
 
 def norm_of(scale, shift):
-    """A norm that has seen something."""
+    """A norm with statistics."""
     norm = torch.nn.BatchNorm1d(len(scale), momentum=0.05, device=DEVICE, dtype=scale.dtype)
     norm.weight, norm.bias = torch.nn.Parameter(scale.clone()), torch.nn.Parameter(shift.clone())
     norm.running_mean[:] = torch.linspace(0.5, 2, len(scale), dtype=scale.dtype)
@@ -27,7 +27,7 @@ def running(norm):
 
 @pytest.fixture(autouse=True)
 def few_parts(monkeypatch):
-    """The interpreter runs one program after the other."""
+    """Use few programs, as the interpreter runs one after the other."""
     if not ON_GPU:
         monkeypatch.setattr(KERNEL.kernels.PARTS, "value", 2)
 
@@ -55,7 +55,7 @@ def check(sizes, C, dtype, with_residual, relu):
     exact = [each if each is None else each.detach().double().requires_grad_() for each in inputs]
     exact[1:3] = definition.weight, definition.bias
     expected = batch_norm(exact[0], groups, definition, exact[3])
-    # Where rounding decides whether a relu lets a gradient pass, both shall say the same.
+    # Both must decide the same where rounding decides if a relu lets a gradient pass.
     mask = (out.detach() > 0).double() if relu else torch.ones_like(expected)
     expected_grads = torch.autograd.grad(
         expected, [each for each in exact if each is not None], grad_out.double() * mask
@@ -119,7 +119,7 @@ def test_padded_rows_change_nothing_and_become_zero(padding):
 
 
 def test_of_several_groups_the_norm_is_that_of_each():
-    """The CPU's path against torch's module, which sees one group after the other."""
+    """On the CPU: compared with PyTorch's module, which is given one group after the other."""
     sizes, module, norm = (5, 3, 9), *(torch.nn.BatchNorm1d(4, momentum=0.3) for _ in range(2))
     features = torch.randn(17, 4, generator=torch.Generator().manual_seed(0))
     out = batch_norm(features, RowGroups(sizes), norm)

@@ -1,4 +1,4 @@
-"""Kernels compiled for a GPU without one."""
+"""Compilation of kernels for a GPU, on a machine without one."""
 
 import os
 
@@ -51,7 +51,7 @@ print(*(key[0].__name__ for key in launch._loaded))
 
 
 def test_kernels_compile_for_a_gpu(tmp_path):
-    """The interpreter, by which other tests run kernels, takes more than the compiler does."""
+    """Other tests run kernels in the interpreter, which accepts code that the compiler rejects."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     names = set(python("-c", COMPILE_ALL, env=environment | {"TRITON_CACHE_DIR": str(tmp_path)}).split())
     assert {"visit", "_output_stationary", "_nearest", "_search", "_collect", "_step_sums"} <= names

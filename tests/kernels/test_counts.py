@@ -1,4 +1,4 @@
-"""Numbers of points in kernel cells, on which the first convolution works."""
+"""Numbers of points in kernel cells, which are the input of the first convolution."""
 
 import pytest
 import torch

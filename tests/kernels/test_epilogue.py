@@ -35,7 +35,7 @@ def epilogues(N, M, dtype):
 
 @pytest.fixture(params=[False, True], ids=["whole", "shared"])
 def shared(request, monkeypatch):
-    """As if there were many more processors than tiles."""
+    """Share tiles, as with many more processors than tiles."""
     if request.param:
         monkeypatch.setattr(output_stationary, "processors", lambda device: 64)
     output_stationary._plan.cache_clear()

@@ -26,7 +26,7 @@ def test_equals_the_definition(size, offset, sample):
 
 @both
 def test_of_equally_near_points_the_smallest_coordinates_are_kept(sample):
-    """Each pair lies mirrored about the centre of its cell, the larger coordinates first."""
+    """Pairs are mirrored about the centre of their cell; the point of larger coordinates comes first."""
     centre = torch.arange(5)[:, None] + 0.5
     offset = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, 0], [0, 1, -1]]) / 4
     points = torch.stack([centre + offset, centre - offset], 1).reshape(10, 3)

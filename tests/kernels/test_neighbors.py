@@ -31,7 +31,7 @@ def test_equals_brute_force_on_batches(dtype, offset, radius):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("offset", [0.0, 0.7, 1e3])
 def test_the_dtype_of_the_points_decides_at_the_boundary(dtype, offset):
-    """Steps of 0.1 are a little longer or shorter than the radius, depending on where they are."""
+    """Rounding makes a step of 0.1 longer or shorter than the radius, depending on the coordinates."""
     axis = torch.arange(8, dtype=dtype) * 0.1 + offset
     points, lengths = torch.cartesian_prod(axis, axis, axis), torch.tensor([512])
     expected = reference.radius_search(points, points, lengths, lengths, 0.1)

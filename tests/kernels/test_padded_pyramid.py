@@ -30,7 +30,7 @@ def values(*shape):
 
 
 def padded(rows, size):
-    """The rows with NaN behind them, which any result that read them would show."""
+    """The rows, followed by rows of NaN, which would appear in results that read them."""
     return torch.cat([rows, rows.new_full((size - len(rows), rows.shape[1]), torch.nan)])
 
 

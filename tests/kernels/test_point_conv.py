@@ -30,7 +30,7 @@ def test_operators_equal_their_definitions(kernel_size, n, C, M):
 
 
 def within_a_cloud(*normals):
-    """Triplets that are their own transposed ones in other cells."""
+    """Triplets within a cloud: transposed they are the same triplets, with other cells."""
     points, lengths = random_batch([11])
     return native_triplets(points, points, lengths, lengths, 0.25, 3, 0.7, normals or None)
 

@@ -17,7 +17,7 @@ def normals_of_batch(points, lengths, viewpoints, radius):
 
 
 def by_kernels(points, lengths, viewpoints, radius):
-    """On a GPU, or else in Triton's interpreter."""
+    """Normals by the kernels, on a GPU or else in Triton's interpreter."""
     plane_fit = pytest.importorskip("pcreg.kernels.triton.plane_fit", reason="no triton for this platform")
     points, lengths, viewpoints = (each.to(DEVICE) for each in (points, lengths, viewpoints))
     pairs = radius_search(points, points, lengths, lengths, radius)
@@ -38,9 +38,9 @@ def test_cells_are_steps_of_distance_and_of_both_heights(kernel_size):
 
 
 def test_cells_by_hand():
-    """A point beside the centre, above it, up a wall before it, down a cliff behind it, and on it.
+    """Points beside a centre, above it, up a wall, down a cliff, and on the centre.
 
-    The last centre has no normal: it is level.
+    The last centre has no normal, so its tangent plane is level.
     """
     up, wall, cliff, none = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     offset = (0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6), none, (0.1, 0.2, 0.9)

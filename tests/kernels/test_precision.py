@@ -1,4 +1,4 @@
-"""Weights in parts, which inference keeps."""
+"""Weights in bfloat16 parts, which inference keeps."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_kept_parts_follow_their_weight_and_end_with_it():
 
 
 def test_descriptors_have_the_weights_of_today_whatever_changed_them():
-    """Fused optimizers do not count a change, nor does an average of weights on a GPU."""
+    """Fused optimizers and averages of weights on a GPU do not raise a tensor's version counter."""
     changed = network()
     TorchInference(changed, DEVICE)
     weight = changed.conv2.weight

@@ -32,12 +32,12 @@ def test_triplets_connect_the_levels(batch, snap):
     assert down == list(zip(sizes[1:], sizes[:-1], strict=True))
     assert pyramid.stem.shape == (125, sizes[0])
     assert (pyramid.stem.sum(0) >= 1).all()
-    for triplets in (*pyramid.same, *pyramid.down):  # nobody is without input
+    for triplets in (*pyramid.same, *pyramid.down):  # each output has an input
         assert set(triplets.i.tolist()) == set(range(triplets.n_out))
 
 
 def test_snapped_kernels_reach_the_whole_cube(batch):
-    """A voxel at a corner of the cube is further than the native radius and yet a neighbour."""
+    """A voxel at a corner of the cube is a neighbour, though further away than the native radius."""
     corner = PointBatch.from_clouds([np.array([[0, 0, 0], [0.1, 0.1, 0.1]])])
     geometry = {"voxel": 0.1, "n_levels": 1, "stem_kernel_size": 3}
     snapped = Pyramid.build(corner, PyramidConfig(**geometry, snap=True))
@@ -50,7 +50,7 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
     ("kind", "stem_kernel_size", "n_levels"), [({}, 5, 3), ({"snap": True}, 3, 3), ({"kernel": "ppf"}, 3, 2)]
 )
 def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size, n_levels):
-    """The search for a GPU, on one or else in Triton's interpreter, against that of the CPU."""
+    """Search by Triton's kernels, on a GPU or else in the interpreter, compared with the CPU's."""
     pytest.importorskip("triton", reason="no triton for this platform")
     sizes = (3000, 0, 2000) if ON_GPU else (14, 0, 8)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])

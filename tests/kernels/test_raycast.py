@@ -107,10 +107,10 @@ def both_are_alike(origins, directions, far, shapes, T_world_unit, present=None)
     assert ((met >= 0) == distance.isfinite()).all()
     same = met == wanted.solid
     error = torch.where(distance == wanted.distance, 0, (distance - wanted.distance).abs())
-    # Of two equally near solids either is met, and a ray that grazes one may miss it by a rounding.
+    # Either of two equally near solids may be hit, and rounding may let a grazing ray miss.
     assert (same | (error <= 1e-5 * wanted.distance)).float().mean() > 0.999
     assert same.float().mean() > 0.99
-    # A rounding moves a grazing ray's hit further, and past an edge its normal is another.
+    # Rounding moves the hit of a grazing ray further, and beyond an edge the normal differs.
     assert (error[same] <= 1e-5 * wanted.distance[same]).float().mean() > 0.99
     assert error[same].max() < 1e-3
     assert ((cosine - wanted.cosine)[same].abs() <= 1e-5).float().mean() > 0.99

@@ -32,7 +32,7 @@ def test_kernel_and_definition_agree(B, K, M):
 
 
 def test_pixels_at_the_border():
-    """Images end half a pixel beyond the middle of the last."""
+    """Images end half a pixel beyond the middle of the last pixel."""
     places = [-0.6, -0.4, 0.0, 0.5, W - 1.6, W - 1.0, W - 0.6, W - 0.4]
     points = np.array([[(u - CENTRE[0]) * 2 / FOCAL, 0.01, 2.0] for u in places])
     _, weight = both_are_alike(np.full((1, H, W), 2.1), np.eye(4)[None, None], np.zeros(8, int), points)
@@ -40,7 +40,7 @@ def test_pixels_at_the_border():
 
 
 def test_known_distances():
-    """Points on the surface, before it, far before it, shortly and far behind it, and in the camera."""
+    """Points on, before and far before the surface, shortly and far behind it, and in the camera."""
     depths = [2.0, 1.9, 1.0, 2.2, 2.4, 0.0]
     points = np.array([[z / 100, z / 50, z] for z in depths])
     total, weight = both_are_alike(np.full((2, H, W), 2.0), *twice(points))
@@ -49,7 +49,7 @@ def test_known_distances():
 
 
 def test_surfaces_are_not_joined_at_a_jump():
-    """Left of the middle a wall 1 m away, right of it one at 3 m: no point lies near one between."""
+    """A wall is 1 m away left of the middle, 3 m right of it; no surface is interpolated in between."""
     z = np.ones((2, H, W))
     z[:, :, W // 2 :] = 3
     between = np.array([[0.3 / FOCAL * d, 0.02, d] for d in (1.0, 3.0)])
@@ -59,7 +59,7 @@ def test_surfaces_are_not_joined_at_a_jump():
 
 
 def twice(points):
-    """Two images from one place, and the fragment of each of its points."""
+    """Two images from the same place, and points of one fragment."""
     return np.eye(4)[None, None].repeat(2, 1), np.zeros(len(points), int), points
 
 
@@ -72,7 +72,7 @@ def both_are_alike(z, T_first_camera, batch, points):
     wanted = distance_sums(images, poses, batch, points, TRUNCATION)
     tensors = (each.to(DEVICE) for each in (poses, batch, points))
     total, weight = kernel((inverse.to(DEVICE), *images[1:]), *tensors, TRUNCATION, 0.1)
-    # Next to a threshold a rounding decides.
+    # Rounding may decide next to a threshold.
     same = weight.cpu() == wanted[1]
     error = (total.cpu() - wanted[0]).abs()[same]
     assert same.sum() >= math.floor(0.99 * len(same))

@@ -38,7 +38,7 @@ def search(*arguments):
 
 
 def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, cube=False):
-    """The triplets of the CPU, compared with those of the search for GPUs."""
+    """Compare the triplets of the search for GPUs with the CPU's; returns the latter."""
     on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
     if centres is points:
         on_device[1] = on_device[0]
@@ -131,7 +131,7 @@ def test_far_outliers_do_not_break_the_cells():
 
 
 def test_tiles_of_more_kernel_cells_than_are_listed_together():
-    """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""
+    """Points beyond the kernel's faces, a quarter of the radius away, are clamped and share buckets."""
     points, lengths = batch([30])
     expected = check_native(points, points, lengths, lengths, 0.1, 5, 0.9)
     assert {2, 3, 4, 5} <= set(expected.tiles.shared_size.tolist())

@@ -66,7 +66,7 @@ def test_symmetric_triplets_are_their_own_transposed_ones_in_other_cells(kernel_
 @pytest.mark.parametrize("pitch", [None, 0.05])
 @pytest.mark.parametrize("angles", [False, True])
 def test_searching_half_of_the_pairs_finds_all(kernel_size, pitch, angles):
-    """The cell at the other end of a pair is not computed there: it must be the same to the last bit."""
+    """Half of the search mirrors cells instead of computing them: they must be exactly the same."""
     points, lengths = random_batch([80, 0, 1, 120])
     normals = random_normals(len(points))
     if pitch is not None:  # many offsets on the border of kernel cells

@@ -107,7 +107,7 @@ def test_noncontiguous_features_and_weights():
 
 
 def test_a_program_takes_several_tiles():
-    """More tiles than programs: the scratch of shared buckets is used again."""
+    """With more tiles than programs the scratch memory of shared buckets is reused."""
     triplets = made_up(3000, 700, 90, 3)
     assert triplets.tiles.max_shared > 0
     check(triplets, 7, 128)

@@ -1,4 +1,4 @@
-"""The degraded mode is a sparse voxel convolution: equal to a dense one on occupied voxels."""
+"""With snap=True the convolution is a sparse voxel convolution, equal to a dense one."""
 
 import pytest
 import torch

@@ -16,7 +16,7 @@ def on_both(*arrays: np.ndarray) -> list[tuple]:
 
 
 class NetworkOnTorch:
-    """A network of NumPy's, for tensors."""
+    """The network of NumPy, for tensors."""
 
     def __init__(self, network, device: str) -> None:
         self.network, self.device = network, device

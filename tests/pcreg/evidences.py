@@ -13,7 +13,7 @@ CORRIDOR = Observability(0.001, (DegenerateDirection("slide", (1.0, 0.0, 0.0)),)
 
 
 def evidence(**changed: Any) -> Evidence:
-    """Plenty in favour of a motion, and nothing against it."""
+    """Evidence with strong values in favour of a motion, and none against it."""
     fields = {
         "matches": 1000,
         "inliers": 300,
@@ -31,6 +31,6 @@ def evidence(**changed: Any) -> Evidence:
 
 
 def described(points: np.ndarray, normals: np.ndarray) -> DescribedCloud:
-    """A surface seen from the origin, with features that say nothing."""
+    """A surface seen from the origin, with uninformative features."""
     rows, features = np.arange(len(points)), np.zeros((len(points), 1))
     return DescribedCloud(points, features, rows, points, normals, np.zeros(len(points)), np.zeros(3), True)

@@ -17,7 +17,7 @@ T = se3(rotation_about([0, 0, 1], 30), np.array([0.3, 0.1, 0.0]))
 
 
 class Sheets:
-    """`count` pairs of one wavy sheet and its moved copy, each sheet another."""
+    """Data set of `count` pairs of a wavy sheet and its moved copy, with a new sheet per pair."""
 
     def __init__(self, count: int = 4):
         self.pairs = [Pair(f"{n}/source", f"{n}/target", T) for n in range(count)]

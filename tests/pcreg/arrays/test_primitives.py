@@ -84,7 +84,7 @@ def test_of_equally_far_points_the_first_are_found():
 
 @pytest.mark.parametrize("room", [32, 1])
 def test_few_queries_among_many_points(monkeypatch, room):
-    """Points near enough find room, or are searched for again."""
+    """The points within reach fit into the buffer, or the search is repeated."""
     _, k_nearest = kernels()
     monkeypatch.setattr(k_nearest, "MIN_POINTS", 10)
     monkeypatch.setattr(k_nearest, "ROOM", room)

@@ -18,7 +18,7 @@ usual = pytest.mark.usefixtures("in_process")
 
 @pytest.fixture
 def own_scans(tmp_path):
-    """A folder of three views of one sheet, all of it in each, and pairs.txt with the truth."""
+    """A folder of three views of one sheet, each of the whole sheet, and pairs.txt with the truth."""
     rng, surface = np.random.default_rng(0), wavy_sheet(4000, extent=3.0) - [1.5, 1.5, -4.0]
     poses = [se3(random_rotation(rng), np.zeros(3)) for _ in range(3)]
     root = tmp_path / "scans"

@@ -18,7 +18,7 @@ COUNT = 6
 
 @pytest.fixture(scope="module")
 def street(tmp_path_factory):
-    """A folder of scans with their poses, and weights that nobody trained."""
+    """A folder of scans with their poses, and untrained weights."""
     folder = tmp_path_factory.mktemp("finetune")
     for n in range(COUNT):
         write_ply(folder / "street" / f"{n}.ply", street_scan(street_pose(n), seed=n, rays=4000))

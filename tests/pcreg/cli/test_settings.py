@@ -1,4 +1,4 @@
-"""Settings of the verbs: each has a type and a comment, and what does not fit is refused in words."""
+"""Settings of the verbs: each has a type and a comment, and wrong values are refused in words."""
 
 import importlib
 import os

@@ -144,7 +144,7 @@ def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
 
 @pytest.fixture
 def training(scans, tmp_path):
-    """A training without end, in a process, from its first step on."""
+    """A process with a training without end, once its first step is done."""
     endless = "epochs=100000", "validate.every=100000", "validate.points=100", "workers=2"
     settings = "experiment=folder", f"data.root={scans}", f"out={tmp_path / 'out'}", *TINY, *endless
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

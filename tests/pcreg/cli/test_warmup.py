@@ -1,4 +1,4 @@
-"""`pcreg warmup`, without a GPU: what it compiles is tested in tests/pcreg/models/test_warmup.py."""
+"""`pcreg warmup` without a GPU; tests/pcreg/models/test_warmup.py tests the compilation."""
 
 from unittest.mock import Mock
 

@@ -18,7 +18,7 @@ def estimator(request):
 
 
 def described(points):
-    """Without anything to tell by its descriptors."""
+    """Points with descriptors that are all equal."""
     return Description(points, np.ones((len(points), 1), dtype=np.float32))
 
 
@@ -43,7 +43,7 @@ def test_a_known_motion_is_found_among_wrong_matches(estimator):
 
 
 def test_ransac_of_open3d_scores_on_all_points_given():
-    """Four matches fit a wrong motion; the points without a match tell that it is wrong."""
+    """Four matches fit a wrong motion, which the points without a match contradict."""
     rng = np.random.default_rng(1)
     source = rng.uniform(-1, 1, (300, 3))
     T_wrong = se3(random_rotation(rng), np.array([0.5, 0.0, 0.0]))

@@ -1,4 +1,4 @@
-"""Runs that were stopped or killed go on where they ended, and leave no process behind."""
+"""Runs that were stopped or killed continue where they ended, and leave no process behind."""
 
 import signal
 import subprocess

@@ -16,7 +16,7 @@ from tests.pcreg.evaluation.toys import PROTOCOL, Distances, Noisy, Nothing, Roo
 
 
 class OnMatches(NativeRansac):
-    """By the matches alone, which are exact: points without a partner would pull at a refined motion."""
+    """RANSAC without refinement: the matches are exact, but points without a partner would bias ICP."""
 
     def estimate(self, given, protocol, seed):
         return ransac(*given.sides, distance=protocol.distance, seed=seed)[0]

@@ -20,7 +20,7 @@ ASIDE = se3(np.eye(3), np.array([0.0, 0.5, 0.0]))  # half a metre beside the tru
 
 
 class Views(Rooms):
-    """Two scenes, three pairs each, the clouds of which say which pair they are of."""
+    """Two scenes of three pairs each; a pair can be recognized from its clouds."""
 
     outdoor = False
     viewpoint = "sensor"
@@ -28,7 +28,7 @@ class Views(Rooms):
 
 @dataclass(frozen=True)
 class Told(System):
-    """A system whose answers to the six pairs are given: the error of each, and the verdict."""
+    """A system with given answers to the six pairs: the error and the verdict of each."""
 
     answers: tuple = (
         (np.eye(4), True),

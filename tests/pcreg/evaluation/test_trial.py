@@ -31,12 +31,12 @@ def clouds():
 
 
 def rows_of(points, cloud):
-    """The rows of the cloud that these points are."""
+    """The rows of `cloud` that hold these points."""
     return [int(np.flatnonzero((cloud.points == point).all(1))[0]) for point in points]
 
 
 def test_the_figures_of_a_trial():
-    """Inlier ratios within 20 cm of the truth, inliers within 15 cm of the motion that was found."""
+    """Inlier ratios count matches within 20 cm by the truth, inliers those within 15 cm by the result."""
     points, off = 9.0 * np.eye(3)[[0, 0, 1, 1, 2]], np.array([0.0, 0.14, 0.16, 0.19, 0.21])
     clouds = (Description(side, np.zeros((5, 1))) for side in (points, points + off[:, None] * [1, 0, 0]))
     rows = np.column_stack([np.arange(5)] * 2)

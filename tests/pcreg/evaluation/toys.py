@@ -1,4 +1,4 @@
-"""A toy benchmark: views of points drawn at random, and a descriptor that knows them."""
+"""A toy benchmark: views of random points, and a descriptor that recognizes the points."""
 
 import time
 from dataclasses import replace
@@ -19,7 +19,7 @@ ONE_DRAW = replace(PROTOCOL, samples=(150,))
 
 
 class Distances:
-    """Describes a point by its distances to three points that any view of the same cloud agrees on."""
+    """Describe a point by its distances to three points that are the same in all views of a cloud."""
 
     name = "distances"
     voxel = 0.1
@@ -40,7 +40,7 @@ class Distances:
 
 
 class Slow(NativeRansac):
-    """Leaves time to stop a run."""
+    """Work slowly, which leaves time to stop a run."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -106,7 +106,7 @@ def run(folder, dataset=None, descriptor=None, protocol=PROTOCOL, estimator=None
 
 
 def untimed(value):
-    """Without what may differ between two runs: how long it took."""
+    """Records without their times, which differ between runs."""
     if isinstance(value, dict):
         return {key: untimed(each) for key, each in value.items() if "seconds" not in key}
     return [untimed(each) for each in value] if isinstance(value, list) else value

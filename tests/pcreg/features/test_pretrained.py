@@ -34,7 +34,7 @@ def test_a_network_knows_no_unit_of_length(factor):
 
 
 def test_descriptors_do_not_change_when_the_sensor_turns():
-    """Rotations by which the grid of points falls onto itself, so that nothing but the kernels is tested."""
+    """Rotations map the grid of points onto itself, so that only the kernels are tested."""
     learned = FCGF.load()
     points = learned.describe(wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])).points
     found = {}

@@ -61,7 +61,7 @@ def test_noise_is_not_registered(kind):
 
 @pytest.mark.parametrize("at_once", [1, 7, 2048])
 def test_scatter_matrices_are_those_of_a_loop(monkeypatch, at_once):
-    """Of points with more than thirty neighbours, with a few, and with none but itself."""
+    """Points have more than thirty neighbours, a few, or only themselves."""
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(0, 0.1, (90, 3)), rng.normal(0, 1, (60, 3)), [[50.0, 0, 0]]]) + 100
     monkeypatch.setattr("pcreg.geometry.normals.QUERIES_AT_ONCE", at_once)

@@ -1,4 +1,4 @@
-"""Where the sensor stood: of scans that are cast from a known place, in their own frame and in others."""
+"""Estimated place of the sensor, for scans cast from a known place, in their own and other frames."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def sweep(seed: int = 0) -> np.ndarray:
 def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
     """A wall, a floor and boxes before a camera that looks along z from (0, 0, 0), downsampled to 3 cm.
 
-    The camera moves by 0.3 m to either side, as it does while a fragment is recorded: what it sees from one
-    place alone could as well be seen from behind.
+    The camera moves by 0.3 m to either side, as while a fragment is recorded: surfaces seen from a single
+    place could as well have been seen from behind.
     """
     rng = np.random.default_rng(seed)
     corners = np.c_[rng.uniform(-1, 0.6, boxes), rng.uniform(-0.8, 0.9, boxes), rng.uniform(1.3, 2.4, boxes)]
@@ -51,7 +51,7 @@ def half(points: np.ndarray) -> np.ndarray:
 
 
 def estimate(points: np.ndarray, voxel: float = 0.06) -> tuple[Viewpoint, np.ndarray, np.ndarray]:
-    """The viewpoint and the surface that it is estimated from, with its normals of either sign."""
+    """The estimated viewpoint, the surface used for it, and normals of either sign."""
     surface = points[downsample_and_filter(points, voxel, box(points)[0])]
     normals = normals_of(surface, 3 * voxel)[0]
     return estimated_viewpoint(points, surface, normals, voxel), surface, normals
@@ -77,7 +77,7 @@ def test_the_sides_are_those_that_the_sensor_saw(cloud, voxel, away):
 
 @pytest.mark.parametrize("index", [0, 2, 6])
 def test_an_object_was_seen_from_outside_in_any_attitude(index, monkeypatch):
-    """Nothing hides anything from either side, and from behind fewer surfaces are slanted."""
+    """Nothing is occluded from either side, and from behind fewer surfaces are slanted."""
     monkeypatch.setattr(objects, "VIEWS", (1, 1))
     scan = objects.record(7, index).clouds[0].double().numpy()
     rotated = scan @ random_rotation(np.random.default_rng(index)).T
@@ -95,7 +95,7 @@ def test_the_estimate_does_not_depend_on_how_far_the_origin_is(far):
 
 
 def test_the_spacing_of_a_spinning_lidar_proves_where_it_stood():
-    """Fragments prove nothing."""
+    """The spacing of fragments proves nothing."""
     scan = street_scan(street_pose(3), seed=3, rays=40_000) + AWAY
     found, _, _ = estimate(scan, 0.3)
     assert found.known

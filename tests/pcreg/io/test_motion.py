@@ -1,4 +1,4 @@
-"""Motions from files and callers: what is read, what is mended, what is refused."""
+"""Motions from files and callers: those read, those corrected, those refused."""
 
 import json
 

@@ -8,7 +8,7 @@ from pcreg.runtime.errors import InputError
 
 
 class Own:
-    """A data set that returns what it is given."""
+    """A data set with given clouds."""
 
     def __init__(self, returned):
         self.returned = returned

@@ -15,7 +15,7 @@ from pcreg.training.checkpoint import load_checkpoint
 
 
 class Trap:
-    """Unpickled by an unguarded reader, it leaves a file."""
+    """Object that writes a file if an unguarded reader unpickles it."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -41,7 +41,7 @@ def measured(
 
 
 def wrong(source: int, target: int, confidence: float = 0.95) -> Edge:
-    """An edge that agrees with nothing."""
+    """An edge with a random motion, which contradicts all others."""
     rng = np.random.default_rng([source, target, 1])
     return edge(source, target, se3(random_rotation(rng), rng.uniform(-3, 3, 3)), confidence)
 

@@ -49,12 +49,12 @@ def refused(T):
 
 
 def agree(growing, count):
-    """So many matches of scan 4 agreed with scan 3 at screening."""
+    """Record that `count` matches of scans 3 and 4 agreed at screening."""
     growing.inliers[4, 3] = growing.inliers[3, 4] = count
 
 
 def oracle(poses, confidence=0.9, *, credulous=False):
-    """Answers questions by the true poses; a search finds them and others. It may confirm any motion, too."""
+    """Answers by the true poses; a search finds a wrong motion, too. A credulous one confirms any motion."""
 
     def answered(work, paths, voxel, question):
         true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
@@ -70,7 +70,7 @@ def oracle(poses, confidence=0.9, *, credulous=False):
 
 
 def test_of_two_places_between_parts_the_likelier_counts(growing, poses, monkeypatch):
-    """Two edges that agree outweigh one of more confidence."""
+    """Two edges that agree outweigh a single edge of higher confidence."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses, 0.8))
     add(growing, *(measured(poses, *pair, confidence=0.9) for pair in PAIRS))
     add(growing, edge(0, 5, TURNED, confidence=0.98))
@@ -89,7 +89,7 @@ def test_two_refusals_are_enough_between_two_maps(growing):
 
 @pytest.mark.parametrize("others", [[5], [1, 2, 3]])
 def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch, others):
-    """One wrong edge, or three that agree with one another."""
+    """The scan has one wrong edge, or three wrong ones that agree with one another."""
     asked = []
     answers = oracle(poses)
     monkeypatch.setattr(consolidation, "answered", lambda *each: asked.append(each[3]) or answers(*each))
@@ -107,7 +107,7 @@ def test_a_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatc
 
 @pytest.mark.parametrize("right", [True, False])
 def test_edges_between_two_parts_of_a_map_are_verified_by_submaps(growing, poses, monkeypatch, right):
-    """Two edges of less confidence agree with each other, as those of two places that look alike do."""
+    """Two edges of lower confidence agree with each other, as edges between similar places do."""
     monkeypatch.setattr(consolidation, "answered", oracle(poses))
     place = np.eye(4) if right else TURNED
     add(growing, *(edge(a, b, inverse(poses[b]) @ place @ poses[a], confidence=0.95) for a, b in PAIRS))
@@ -129,7 +129,7 @@ def test_an_edge_and_a_submap_decide_together(growing, poses, monkeypatch, own, 
 
 
 def test_a_part_is_verified_with_what_was_confirmed_before(growing, poses, monkeypatch):
-    """Scan 6 alone says too little of its place beside 2 and 3; with scans 4 and 5 it says enough."""
+    """Scan 6 alone is too little evidence of its place beside 2 and 3; with scans 4 and 5 it suffices."""
 
     def answered(work, paths, voxel, question):
         rows = {*question.source.rows, *question.target.rows}

@@ -37,7 +37,7 @@ def test_wrong_edges_are_dropped_and_move_nothing(confidence):
 
 
 def test_of_edges_that_contradict_the_poses_the_weaker_half_is_rejected():
-    """By triangles, then confidence, of those further off than half of the furthest; the last is not."""
+    """Edges off by more than half of the largest error are ranked by triangles, then confidence."""
     off = (0.5, 0.8), (0.5, 0.9), (0.5, 0.75), (0.5, 0.9), (0.24, 0.7)
     edges = [shifted(n, 5, *each) for n, each in enumerate(off)]
     triangles = Counter(dict(zip(edges, (0, 0, 1, 2, 0), strict=True)))
@@ -55,7 +55,7 @@ def test_an_edge_that_contradicts_the_others_pulls_little():
 
 
 def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
-    """Two maps, and a scan that nothing joins."""
+    """There are two maps, and a scan without edges."""
     one, other = random_poses(10), random_poses(10, seed=1)
     edges = [*ring(one), wrong(7, 0), wrong(5, 1)]
     beside = [*ring(other), wrong(9, 4)]
@@ -74,7 +74,7 @@ def test_a_map_does_not_depend_on_others_and_is_solved_once(monkeypatch):
 
 
 def test_an_edge_that_slides_is_overruled_in_that_direction_alone():
-    """Scan 1, turned by 90 degrees, slides along its x axis; a way round over scan 2 knows better."""
+    """Scan 1, turned by 90 degrees, slides along its x axis; the edges by way of scan 2 correct it."""
     poses = np.tile(np.eye(4), (3, 1, 1))
     poses[1] = se3(rotation_about(np.array([0, 0, 1.0]), 90), np.array([2.0, 0, 0]))
     poses[2] = se3(np.eye(3), np.array([0, 1.0, 0]))

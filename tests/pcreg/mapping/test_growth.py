@@ -15,7 +15,7 @@ FEW, MANY = 30, 180
 
 
 def calls(function) -> int:
-    """Calls of functions, Python's and C's."""
+    """Number of calls of Python and C functions."""
     count = 0
 
     def counted(_frame, event, _argument):
@@ -31,7 +31,7 @@ def calls(function) -> int:
 
 
 def pose_graph(n, _folder):
-    """A ring, half of whose scans have another one hanging on them that nothing confirms."""
+    """A ring of scans; every second one has a further scan, joined by that single edge."""
     poses = random_poses(n)
     ring = 2 * n // 3
     pairs = [(row, (row + step) % ring) for row in range(ring) for step in (1, 2)]
@@ -42,7 +42,7 @@ def pose_graph(n, _folder):
 
 
 def maps(n, folder):
-    """Maps of two scans; each agrees with two others, and a refused pair lies between each two of these."""
+    """Maps of two scans; a refused pair with agreeing matches lies between each map and two others."""
     rng = np.random.default_rng(0)
     surface = scan(rng.uniform(0, 1, (200, 3)))
     growing = growing_map(folder, {str(row): surface for row in range(n)})

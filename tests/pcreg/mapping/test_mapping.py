@@ -1,4 +1,4 @@
-"""The whole way, from files to maps."""
+"""Mapping as a whole, from files to maps."""
 
 import json
 import shutil
@@ -28,9 +28,9 @@ VOXEL = 0.2
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """Three scans of each of two rooms in a mixed order and a damaged file, with the poses of the former.
+    """Three scans of each of two rooms, in a mixed order, their poses, and a damaged file.
 
-    The third scan is half of the first one's points; the other half are the first scan.
+    The third scan of a room has one half of the points of its first one, which keeps the other half.
     """
     folder = tmp_path_factory.mktemp("scans")
     truth = {}
@@ -77,7 +77,7 @@ def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
 
 
 def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_path, monkeypatch):
-    """And their pairs are tried at one voxel size."""
+    """Pairs of many scans are tried at a single voxel size."""
     found, _, out = mapped
     cut, calls, thorough = Consolidation.cut, [], []
     for few in (0, 1):
@@ -93,7 +93,7 @@ def test_submaps_decide_about_many_scans_after_each_round(mapped, places, tmp_pa
 
 
 def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp_path, monkeypatch):
-    """Stopped after three pairs; then the rest, and nothing of it twice."""
+    """The run is stopped after three pairs; the next run computes only the others."""
     _, _, out = mapped
     paths = paths_of(places[0])
     (tmp_path / "pairs.jsonl").write_bytes(b"".join((out / "pairs.jsonl").read_bytes().splitlines(True)[:3]))
@@ -140,7 +140,7 @@ def test_files_of_a_map_can_be_read_again(mapped, tmp_path):
     ids=["at the sensors", "stated", "elsewhere"],
 )
 def test_a_viewpoint_behind_a_scan_is_corrected_if_others_face_their_origins(origin, stated, expected):
-    """Four scans of a wall, whose normals point to the sensor or, of the second, away from it."""
+    """Normals of four scans of a wall point to the sensor, except in the second scan."""
     wall = np.random.default_rng(0).uniform(1, 2, (50, 3)) * [0, 1, 1] + [1, 0, 0]
     normals = np.tile([-1.0, 0, 0], (50, 1))
     frame = LocalFrame(-np.array(origin, dtype=float), 1e-6)
@@ -151,7 +151,7 @@ def test_a_viewpoint_behind_a_scan_is_corrected_if_others_face_their_origins(ori
 
 
 def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, monkeypatch):
-    """A scan is described from its origin, although the estimate is another place."""
+    """A scan is described from its origin, although another viewpoint is estimated."""
     paths, described = paths_of(places[0])[:2], []
     monkeypatch.setattr(mapping, "_seen_from_behind", lambda scans, files: paths[:1])
     monkeypatch.setattr(mapping, "GrowingMap", lambda work, *_: described.append(work) or 1 / 0)
@@ -164,7 +164,7 @@ def test_the_viewpoint_that_is_corrected_is_that_of_the_map(places, tmp_path, mo
 
 
 def test_arrays_are_mapped_as_files_are(tmp_path):
-    """A viewpoint in numbers holds for all; a half-written array is written again."""
+    """A viewpoint given as numbers holds for all arrays; a half-written array is written again."""
     points = stored_room(0).target
     clouds = [points[::2], points[1::2], np.empty((0, 3))]
     found = pcreg.register_all(clouds, voxel=VOXEL)

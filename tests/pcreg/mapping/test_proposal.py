@@ -24,12 +24,12 @@ GROUPS, WORDS = 6, 200
 
 
 def both(values: Values) -> Values:
-    """The values of pairs in both orders."""
+    """The values of pairs, for both orders of a pair."""
     return values | {pair[::-1]: value for pair, value in values.items()}
 
 
 def keypoints(n: int) -> list[Keypoints]:
-    """Scans in groups, by number; a group has its own variant of each of the common descriptors."""
+    """Scans in GROUPS groups, by row; each group has its own variant of the common descriptors."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((WORDS, 16)) + 0.5 * rng.standard_normal((GROUPS, WORDS, 16))
     made = []
@@ -83,7 +83,7 @@ def test_nothing_is_left_where_all_is_well_determined():
 
 
 def test_each_pair_has_the_largest_gain_after_those_before():
-    """Scans and pairs beyond one block of the solver; a chosen pair conducts by its probability."""
+    """Scans and pairs need several blocks of the solver; chosen pairs conduct by their probability."""
     n, count = 3 * BLOCK, 2 * BLOCK
     rng = np.random.default_rng(0)
     likely = {(a, b): rng.uniform(0.1, 1) for a, b in rng.integers(n, size=(10 * n, 2)).tolist() if a > b}

@@ -13,7 +13,7 @@ VOXEL = 0.1
 
 
 def test_a_question_on_record_is_one_about_the_same_files_and_places():
-    """To the last bit, poses within a submap and the state of a file included."""
+    """The question includes the exact poses within a submap and the state of each file."""
     paths, here = ["a.ply", "b.ply", "c.ply"], np.tile(np.eye(4), (2, 1, 1))
     one, other, moved = (
         Submap((0, 1), here),
@@ -27,7 +27,7 @@ def test_a_question_on_record_is_one_about_the_same_files_and_places():
 
 
 def test_two_halves_make_the_whole_and_keep_their_viewpoints():
-    """Halves that share a strip, each described by itself in a frame of its own."""
+    """The halves share a strip; each is described by itself in its own frame."""
     points = stored_room(0).target
     middle = np.median(points[:, 0])
     halves = [points[points[:, 0] < middle + 0.5], points[points[:, 0] > middle - 0.5]]

@@ -20,7 +20,7 @@ TINY = Architecture(0.05, out_channels=8, encoder=(4, 6, 8, 10), decoder=(10, 6,
 
 
 def random_network(architecture: Architecture) -> ResUNet:
-    """One whose norms have statistics, too."""
+    """A network with random weights and statistics of norms."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = ResUNet(architecture)

@@ -50,7 +50,7 @@ def network(request):
         voxel=0.04, encoder=(8, 12, 16, 24), decoder=(12, 12, 12, 16), snap=request.param
     )
     network = ResUNet(architecture)
-    with torch.no_grad():  # norms that have seen something
+    with torch.no_grad():  # norms with statistics
         for _ in range(3):
             of_batch(network, PointBatch.from_clouds([wavy_sheet(800, seed=4), wavy_sheet(500, seed=5)]))
     return network.eval()
@@ -100,7 +100,7 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_inference_computes_what_training_would(network, device):
-    """Norms, shortcuts and relus are done by the convolutions there."""
+    """At inference the convolutions also compute norms, shortcuts and relus."""
     network = copy.deepcopy(network).to(device)
     pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture)
     with torch.no_grad():

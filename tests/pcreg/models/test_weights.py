@@ -63,7 +63,7 @@ def test_a_number_that_is_not_finite(number, saved):
 
 
 def described_as(**architecture):
-    """A change of a file of weights: it says another architecture."""
+    """A change to a file of weights, which gives it another architecture."""
     return lambda path: save_file(load_file(path), path, {KEY: json.dumps(architecture)})
 
 

@@ -8,7 +8,7 @@ from pcreg.registration.registrar import Registrar
 
 @pytest.fixture(scope="session")
 def registrar() -> Registrar:
-    """At a voxel size so coarse that a registration takes less than a second."""
+    """A registrar with a voxel size so coarse that a registration takes less than a second."""
     return Registrar(voxel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""The one call, on clouds as people have them: damaged, mixed up, in other units, at other places."""
+"""`pcreg.register` on clouds as users have them: damaged, mixed up, in other units, at other places."""
 
 import os
 from dataclasses import replace
@@ -76,11 +76,11 @@ def test_outliers_in_both_clouds(room, share):
 
     found = register(with_outliers(room.source), with_outliers(room.target), voxel=0.08)
     assert correct(found, room.T_target_source)
-    assert found.registered or share == 0.3  # then what hangs in the air may be too much to be sure
+    assert found.registered or share == 0.3  # then too many points may hang in the air
 
 
 def test_a_room_of_few_points_is_no_street():
-    """Own voxel sizes are 0.12 m and more, as those of scans by phones and robots."""
+    """The voxel sizes that suit it are 0.12 m and more, as for scans by phones and robots."""
     room = stored_room(2)
     few = [np.random.default_rng(0).permutation(cloud)[:3000] for cloud in (room.source, room.target)]
     found = register(*few)
@@ -92,7 +92,7 @@ def test_a_room_of_few_points_is_no_street():
     "planes", [[(2, -1.5)], [(2, -1.5), (2, 1.5)], [(2, -1.5), (0, 3.0)]], ids=["one", "parallel", "crossing"]
 )
 def test_planes_alone_are_refused(planes):
-    """Each cloud sees them through another window, so that only the planes themselves could match."""
+    """Each cloud shows another part of the planes, so that only the planes themselves could match."""
     rng = np.random.default_rng(0)
 
     def scene(window):
@@ -124,7 +124,7 @@ def test_a_bare_corridor_is_refused_and_its_direction_named():
 
 
 def test_of_a_symmetric_scene_both_answers_are_given_and_a_prior_decides(room):
-    """A room joined with itself turned by half a turn about the sensor: both ways round are right."""
+    """A room joined with its copy, rotated by 180 degrees about the sensor, has two right answers."""
     half = se3(rotation_about((0, 0, 1), 180), np.zeros(3))
     scene = np.concatenate([room.source, transform(half, room.source)])
     T = se3(rotation_about((1, 2, 3), 50), np.zeros(3))
@@ -141,7 +141,7 @@ def test_of_a_symmetric_scene_both_answers_are_given_and_a_prior_decides(room):
 
 
 def test_an_empty_hall_that_half_a_turn_leaves_the_same_is_refused():
-    """Matches propose one of the turns by chance, and alone it would be sure."""
+    """Matches propose one of the two motions by chance; without the other it would be accepted."""
     rng = np.random.default_rng(1)
 
     def seen():
@@ -165,7 +165,7 @@ print(found.T_target_source.tobytes().hex(), found.confidence.hex(), found.inlie
 
 
 def test_the_same_answer_to_the_last_bit(room, tmp_path):
-    """Here, with one thread, and with four in another process."""
+    """The answer is the same here, with one thread, and with four threads in another process."""
     paths = [tmp_path / "source.npy", tmp_path / "target.npy"]
     for path, points in zip(paths, (room.source[::2], room.target[::2]), strict=True):
         np.save(path, points)

@@ -59,7 +59,7 @@ def test_a_doubtful_unit_is_noted(scans, caplog):
 
 
 def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, room, tmp_path):
-    """A file becomes one of as many bytes, whose points are turned."""
+    """A file is replaced by one of the same size with rotated points."""
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
     whole = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "whole", workers=0)
     batch.run(Registrar(voxel=VOXEL), pairs[1:2], tmp_path / "part", workers=0)
@@ -94,7 +94,7 @@ def test_a_file_that_changes_while_it_is_registered_is_registered_again(scans, t
 
 
 def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
-    """To the last bit, by workers, whatever scales the other pairs have."""
+    """Workers give the same bits, whatever scales the other pairs have."""
     alone = []
     for pair in lists:
         try:
@@ -133,7 +133,7 @@ def test_a_list_without_pairs(tmp_path, text):
 
 
 def limited() -> None:
-    """For a child: no file may grow beyond 60 kB, which raises errors as a full disk does."""
+    """Limit files of a child process to 60 kB, which raises the errors of a full disk."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))

@@ -25,7 +25,7 @@ VOXEL = 0.1
 
 @pytest.fixture
 def order(monkeypatch):
-    """Steps in their order, where PyTorch on the CPU counts as a GPU."""
+    """Record the order of steps, with PyTorch on the CPU in the place of a GPU."""
     done, read = [], stored.as_cloud
 
     class CountedSample(Sample):
@@ -47,7 +47,7 @@ def order(monkeypatch):
 
 
 def test_on_a_gpu_workers_do_all_of_a_pair_there(scans, tmp_path, order):
-    """Kernels are compiled before, a network is loaded once, and the answer is that of the pair alone."""
+    """Kernels are compiled first, the network is loaded once, and the answer is that of a single pair."""
     pair = str(scans / "b.ply"), str(scans / "a.ply")
     with ThreadPoolExecutor(1) as executor:
         (there,) = batch.run(Registrar(device=TORCH), [pair], tmp_path / "out", workers=executor)

@@ -58,7 +58,7 @@ def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
 
 
 def test_more_of_any_term_never_lowers_the_log_odds():
-    """Wherever the terms are, even where no motion was."""
+    """This holds for any values of the terms, even those that no motion had."""
     rng = np.random.default_rng(0)
     values = MODEL.mean + MODEL.deviation * rng.uniform(-6, 6, (500, len(TERMS)))
     for term in range(len(TERMS)):

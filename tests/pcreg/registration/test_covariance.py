@@ -26,7 +26,7 @@ ROOM = (*CORRIDOR, (0, 0.0), (0, 4.0))
 
 
 def scanned(sides, noise: float, T: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
-    """The covariance of T between a scan with that noise, metres, and the scene without."""
+    """Covariance of T between a scan with `noise` (metres) and the same scene without noise."""
     T = np.eye(4) if T is None else T
     target, normals = walls(*sides)
     rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ def test_twice_the_noise_is_four_times_the_covariance():
 
 
 def test_errors_that_neighbours_share_count_more_than_noise_of_each_point():
-    """Of the same size: 25 points that are off together tell no more than one."""
+    """25 points with one common error are as informative as a single point."""
     target, normals = walls(*ROOM)
     rng = np.random.default_rng(0)
     places, place = np.unique(np.floor((target - 1e-9) / 0.5), axis=0, return_inverse=True)
@@ -79,7 +79,7 @@ def test_errors_that_neighbours_share_count_more_than_noise_of_each_point():
 
 
 def test_it_is_of_the_frame_of_the_source():
-    """By the adjoint; the frame of the target does not matter, nor where the source is in it."""
+    """It changes by the adjoint of the source frame; target frame and place of the source do not count."""
     quarter = se3(np.round(rotation_about((0, 0, 1), 90)), np.array([5.0, -3.0, 1.0]))
     still = scanned(ROOM, 0.01)
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Descriptor similarity under the right motion and others, of clouds with given descriptors."""
+"""Descriptor similarity of clouds with given descriptors, under the right motion and others."""
 
 from types import SimpleNamespace
 
@@ -47,7 +47,7 @@ def test_descriptors_that_are_all_alike_say_nothing(clouds):
 
 
 def test_a_motion_that_is_slightly_off_is_refined(clouds):
-    """A floor alone: without descriptors nothing would say where on it the points belong."""
+    """The clouds are a floor, along which only descriptors determine the motion."""
     agreement = DescriptorAgreement(*clouds, 0.3)
     off = MOTION @ se3(np.eye(3), np.array([0.1, -0.05, 0.1]))
     apart = se3(np.eye(3), np.array([100.0, 0, 0]))
@@ -58,7 +58,7 @@ def test_a_motion_that_is_slightly_off_is_refined(clouds):
 
 @pytest.mark.parametrize(("alike", "refined"), [(9, False), (10, True)])
 def test_ten_points_with_like_descriptors_refine_a_motion_and_no_others_move_it(alike, refined):
-    """All 30 points touch; those of other descriptors lie elsewhere."""
+    """All 30 points are near partners; points with other descriptors would give another motion."""
     points, others = np.argwhere(np.ones((5, 3, 2))).astype(float), np.arange(30) >= alike
     features = np.eye(30)[np.where(others, np.roll(np.arange(30), 1), np.arange(30))]
     source, target = Description(points, np.eye(30)), Description(points + 0.2 * others[:, None], features)
@@ -68,7 +68,7 @@ def test_ten_points_with_like_descriptors_refine_a_motion_and_no_others_move_it(
 
 
 def test_points_further_apart_or_less_alike_move_it_less():
-    """Two of 21 points are 0.9 distances from their partners, two others 0.5 from partners half like them."""
+    """Of 21 points two are 0.9 distances from their partners, two 0.5 from partners of half similarity."""
     points, features, off = np.argwhere(np.ones((3, 7, 1))).astype(float), np.eye(21), np.zeros((21, 3))
     off[[0, 20], 2], off[[6, 14], 1] = 0.9, 0.5  # opposite corners, so that nothing turns
     features[[6, 14]] = 0.4 * features[[6, 14]] + 0.2

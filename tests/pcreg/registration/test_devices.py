@@ -1,4 +1,4 @@
-"""The whole road of a registration on tensors: the verdict and the motion are NumPy's."""
+"""Whole registrations on tensors: verdict and motion equal those with NumPy."""
 
 import traceback
 from types import SimpleNamespace
@@ -19,9 +19,9 @@ from tests.pcreg.devices import TORCH, load_on
 
 @pytest.fixture
 def on_torch(monkeypatch):
-    """A way to registrars on a GPU, or else on the CPU by PyTorch; networks compute by NumPy.
+    """Function that makes registrars on a GPU, or else on PyTorch's CPU; networks compute with NumPy.
 
-    As on a GPU, NumPy's functions take no tensors.
+    NumPy's functions refuse tensors, as they do on a GPU.
     """
     refused = []
 
@@ -66,7 +66,7 @@ def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
 
 
 def test_a_pair_that_does_not_fit_is_refused_alike(room, on_torch):
-    """Through all scales and the mirror test."""
+    """The pair goes through all scales and the mirror test."""
     clouds = room.source[::2] * [-1, 1, 1], room.target[::2]
     assert_same(*(registrar.register(*clouds) for registrar in (Registrar(), on_torch())))
 
@@ -77,7 +77,7 @@ def test_a_given_motion_is_verified_alike(room, on_torch):
 
 
 def test_files_and_maps_are_registered_alike(room, on_torch, tmp_path):
-    """Descriptions are stored as arrays of the host, and scale and place are found from tensors."""
+    """Descriptions are stored as NumPy arrays; scale and place are found from tensors."""
     for name, points in (("a", room.source[::2]), ("b", room.target[::2])):
         write_ply(tmp_path / f"{name}.ply", points)
     pair = str(tmp_path / "a.ply"), str(tmp_path / "b.ply")

@@ -1,4 +1,4 @@
-"""Evidence about motions that are right, and about others."""
+"""Evidence about right and wrong motions."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ MARGIN = 0.4
 
 
 def wall(x: float = 3.0, step: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-    """A square wall across x, seen from the origin; with floor and side wall, so that it holds a motion."""
+    """A square wall across x, seen from the origin, with a floor and a side wall that fix the motion."""
     a, b = (grid.ravel() for grid in np.meshgrid(np.arange(-1, 1, step), np.arange(-1, 1, step)))
     points = [np.c_[np.full(a.shape, x), a, b], np.c_[a + x - 1, b, np.full(a.shape, -1.0)]]
     points.append(np.c_[a + x - 1, np.full(a.shape, 1.0), b])
@@ -57,7 +57,7 @@ def test_a_shape_speaks_for_itself():
 
 
 def test_a_surface_laid_on_its_back():
-    """The source saw the wall from behind: all of it is seen from opposite sides."""
+    """The source saw the wall from behind, so that the two scans see opposite sides of it."""
     points, normals = wall()
     front, back = described(points[:1600], normals[:1600]), described(points[:1600], -normals[:1600])
     T = se3(rotation_about((1, 2, 3), 70), np.array([1.0, 2.0, 3.0]))
@@ -79,7 +79,7 @@ def test_things_in_free_space_count_in_both_directions():
 
 
 def test_surfaces_that_lie_apart_and_lean():
-    """The planes of both count; normals of the source that lean by 110 degrees show no side."""
+    """The planes of both clouds count; source normals that lean by 110 degrees show no side."""
     points, normals = wall()
     here = described(points[:1600], normals[:1600])
     leaning = described(points[:1600], normals[:1600] @ rotation_about((0, 0, 1), 110))

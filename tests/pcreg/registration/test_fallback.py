@@ -1,4 +1,4 @@
-"""What other scales and the mirror image say of an answer."""
+"""Further scales, a second sample and the mirror test, after a first answer."""
 
 from dataclasses import replace
 from itertools import product
@@ -34,7 +34,7 @@ def pair(room):
 
 
 def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, monkeypatch):
-    """Without one-way matches the first, of one sample, finds nothing, but it can assess a motion."""
+    """The first scale has no one-way matches and finds nothing, but it can assess a motion."""
     pair = PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
     first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
     assert answer_at_scales(*pair, [first]).registered
@@ -84,7 +84,7 @@ def test_a_mirrored_cloud_fits_in_the_mirror_whatever_a_prior_says(pair):
 
 @pytest.mark.parametrize(("once", "twice", "counts"), [(0.3, 0.9, 0.9), (0.3, 0.1, 0.3), (0.01, 0.9, 0.01)])
 def test_the_likelier_answer_counts_of_one_and_two_samples(pair, monkeypatch, once, twice, counts):
-    """None is asked for of two samples where the first is very unlikely."""
+    """A second sample is not tried if the first answer is very unlikely."""
     found, (a, b) = matched(pair), (cloud.at(SCALE.descriptor) for cloud in pair)
 
     def match(_, source, target, **__):

@@ -23,7 +23,7 @@ def wall(distance: float, half: float = 2.0) -> np.ndarray:
         (wall(3.8, half=0.5), 0.0),  # within the margin
         (wall(6.0, half=0.5), 0.0),
         (np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]]), 400 / 500),
-        (wall(-2.0), 0.0),  # in directions that were not seen points do not count
+        (wall(-2.0), 0.0),  # points in directions without measurements do not count
         (np.concatenate([wall(2.0, 0.2), wall(-2.0)]), 1.0),
         (np.zeros((1, 3)), 1.0),  # at the sensor
     ],
@@ -40,7 +40,7 @@ def test_of_two_surfaces_in_one_direction_the_nearer_counts():
 
 
 def test_a_motion_is_held_against_the_free_space_of_both_scans():
-    """The source's wall comes to stand in front of the target's, which is then behind it."""
+    """The motion puts the source's wall in front of the target's wall."""
     nearer = se3(np.eye(3), np.array([-2.0, 0.0, 0.0]))
     free = FreeSpace(wall(4.0, half=0.5) + AWAY, wall(4.0) - AWAY, 0.3, (AWAY, -AWAY))
     there = se3(np.eye(3), -2 * AWAY)
@@ -48,7 +48,7 @@ def test_a_motion_is_held_against_the_free_space_of_both_scans():
 
 
 def test_a_map_of_two_scans_is_two_views():
-    """Of a sensor that went from x = 0 to 10: what stood behind it by then is not in its way."""
+    """The sensor went from x = 0 to 10: a board behind the later view contradicts only the first."""
     near, far = wall(4.0), wall(4.0) + np.array([10.0, 0, 0])
     places = np.repeat([[0.0, 0, 0], [10.0, 0, 0]], [len(near), len(far)], axis=0)
     places[::2, 0] += 0.1
@@ -65,14 +65,14 @@ def test_a_map_of_two_scans_is_two_views():
 
 
 def sight(source: np.ndarray, target: np.ndarray):
-    """A source seen by the sensor of a target, as they lie; all of its points count as curved."""
+    """Source as seen by the sensor of a target, both where they are; all points count as curved."""
     upright, weights = np.tile([0.0, 0, 1], (len(target), 1)), (np.ones(len(source)), np.ones(len(target)))
     overlap = Overlap.of(source, target, upright, np.eye(4), 0.3)
     return FreeSpace(source, target, 1.2).sights(np.eye(4), overlap, weights)[0]
 
 
 def test_what_stands_half_of_the_margin_before_a_wall_is_against_a_motion_unless_it_touches():
-    """Three of ten columns of a board are within 30 cm of a strip beside it."""
+    """Three of the ten columns of a board are within 30 cm of a strip beside the board."""
     z = np.arange(-0.1, 0.1, 0.02)
     strip = np.stack([np.full(10, 3.1), np.full(10, 0.33), z], axis=1)
     found = sight(wall(3.1, half=0.1), np.concatenate([wall(4.0), strip]))
@@ -81,7 +81,7 @@ def test_what_stands_half_of_the_margin_before_a_wall_is_against_a_motion_unless
 
 
 def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
-    """But a board that stands on it is, before a wall that many beams see."""
+    """A board that stands on the ground is in free space, before a wall that many beams see."""
 
     def ground(elevations: np.ndarray) -> np.ndarray:
         low, azimuth = np.meshgrid(np.radians(elevations), np.radians(np.arange(0, 360, 0.5)))
@@ -98,7 +98,7 @@ def test_ground_between_the_beams_of_a_sparse_lidar_is_not_in_free_space():
 
 
 def test_points_between_those_of_a_far_wall_are_not_beside_it():
-    """But a board before it is, and points just behind a wall without gaps are."""
+    """A board before the wall is displaced, and so are points just behind a wall without gaps."""
     beams, dense = (
         np.stack([np.full(y.size, 30.0), y.ravel(), z.ravel()], axis=1)
         for y, z in (np.meshgrid(np.arange(-5, 5, 0.3), np.arange(-4, 4, step)) for step in (1.1, 0.3))
@@ -110,7 +110,7 @@ def test_points_between_those_of_a_far_wall_are_not_beside_it():
 
 
 def test_a_sensor_sees_as_much_behind_it_as_before_it():
-    """Two boards before a wall, side by side, with a gap between them and none."""
+    """Two boards stand before a wall, side by side, with and without a gap between them."""
     board, wide = wall(2.0, half=0.3), wall(4.0)
     wider = sight(wide / 2, board * 2)
     assert wider.against == wider.covered < len(wide)

@@ -10,7 +10,7 @@ from pcreg.registration.estimation.icp import Refinement
 
 
 def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
-    """Points on three walls that meet, 2 m wide: every motion but the identity moves them off."""
+    """Points on three walls, 2 m wide, that meet in a corner, which determines every motion."""
     rng = np.random.default_rng(seed)
     points = rng.uniform(0, 2, (count, 3))
     points[np.arange(count), rng.integers(3, size=count)] = 0
@@ -18,7 +18,7 @@ def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
 
 
 def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
-    """By arrays, with the same result by tensors."""
+    """Refine by arrays, and check that tensors give the same result."""
     clouds = source, target, normals_of(target, 3 * distance)[0]
     motions = np.stack([start, start @ se3(np.eye(3), [distance / 2, 0, 0])])
     found, _ = icp.refine(*clouds, motions, distance)
@@ -30,7 +30,7 @@ def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: 
 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])
 def test_a_rough_start_becomes_exact(shift):
-    """The walls come from beyond the distance; a shelf that the target lacks is within twice of it."""
+    """The walls start beyond the distance; a shelf that the target lacks is within twice the distance."""
     target = corner()
     shelf = np.random.default_rng(5).uniform([0.3, 0.3, 0.15], [1.7, 1.7, 0.15], (600, 3))
     T_true = se3(rotation_about((1, 2, 3), 40), np.array([0.3, -0.2, 0.5]))
@@ -60,7 +60,7 @@ def score(source: np.ndarray, target: np.ndarray, T: np.ndarray, distance: float
 
 
 def test_a_start_that_scores_better_by_chance_is_left():
-    """Two samples of the same walls: the score of a motion depends on which points lie near one another."""
+    """With two samples of the same walls, a motion's score depends on pairs that are near by chance."""
     better = 0
     for seed in range(10):
         source, target = corner(1500, seed), corner(1500, 100 + seed)
@@ -74,7 +74,7 @@ def test_a_start_that_scores_better_by_chance_is_left():
 
 @pytest.mark.parametrize("seed", [2, 3])
 def test_hardly_worse_than_the_start(seed):
-    """Half of the source are points of the target, but no surface: both stages lead away from them."""
+    """Half of the source are points of the target, not a surface, so both stages move away from them."""
     rng = np.random.default_rng(seed)
     target, noise = rng.uniform(0, 1, (300, 3)), 0.02 * rng.normal(size=(150, 3))
     source = np.concatenate([target[:150] + noise, rng.uniform(0, 1, (150, 3))])
@@ -92,7 +92,7 @@ def test_overlap_and_rmse_are_those_of_the_near_points():
 
 
 def test_clouds_out_of_reach_keep_the_start():
-    """A direction that is determined a hundred million times less than all others stays as it was, too."""
+    """A direction that is determined 1e8 times less well than all others is not changed either."""
     for least, step in ((1e-9, 0.0), (1e-7, 1.0)):
         sums = np.insert(np.diag([1, 1, 1, 1, 1, least]), 6, least, axis=1)
         assert icp._solution(sums)[5] == pytest.approx(step)

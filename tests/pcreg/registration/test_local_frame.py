@@ -19,7 +19,7 @@ FEW_METRES = (3, 1000)  # for whole registrations
 
 
 def assert_same_wherever(registrar: Registrar, source: np.ndarray, target: np.ndarray) -> Registration:
-    """The same motion to 1e-6 m, of the same matches, with the same confidence."""
+    """Assert the same motion within 1e-6 m, from the same matches, with the same confidence."""
     still = registrar.register(source, target)
     for metres in FEW_METRES:
         a, b = metres * SHIFTS
@@ -40,7 +40,7 @@ def test_rooms(room, settings):
 
 
 def test_rooms_that_no_scale_registers(room):
-    """Further scales and the mirror image are tried; float32, as most files hold."""
+    """Further scales and the mirror test are tried, with float32, as in most files."""
     clouds = room.source[::20] * [-1, 1, 1], room.target[::20]
     few = (cloud.astype(np.float32).astype(np.float64) for cloud in clouds)
     assert not assert_same_wherever(Registrar(), *few).registered
@@ -55,7 +55,7 @@ def test_streets():
 
 @pytest.mark.parametrize("unit", [2.0**-24, 1e-3, 1e-4])
 def test_stored_coordinates_are_the_same_bits_in_any_frame(unit):
-    """Multiples of what files count in: their rests are often halves, and the noise of a shift tips those."""
+    """Coordinates are multiples of file units: often halves of a step, which a shift may round otherwise."""
     points = np.random.default_rng(0).integers(0, 4 / unit, (20_000, 3)) * unit
     still = local(points)
     np.testing.assert_allclose(still, points - points.min(0), rtol=0, atol=1e-6)

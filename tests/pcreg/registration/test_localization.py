@@ -18,7 +18,7 @@ def rooms():
 
 
 def placed(number: int, T_world_target: np.ndarray) -> np.ndarray:
-    """The motion that puts a room's target into the map: its axes upright, rooms apart."""
+    """Motion that puts a room's target into the map, upright and apart from other rooms."""
     return se3(np.eye(3), number * APART) @ T_world_target
 
 
@@ -52,7 +52,7 @@ def test_a_map_of_too_few_points(rooms, registrar, count):
 
 
 def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar, monkeypatch):
-    """The same room twice, further apart than a region is wide."""
+    """The map has the same room twice, further apart than a region is wide."""
     shift = np.array([40.0, 0.0, 0.0])
     once = map_of(rooms, (0,))
     twice = registrar.prepare(np.concatenate([once, once + shift]), is_map=True)

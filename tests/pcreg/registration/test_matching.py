@@ -32,7 +32,7 @@ def test_nearest_is_exact_whatever_the_budget(monkeypatch, budget):
 
 
 def test_blocks_of_tensors_are_compared_in_turn(monkeypatch):
-    """The bound is on the memory of one of them."""
+    """Only one block is in memory at a time."""
     monkeypatch.setattr(matching, "MAX_GPU_BLOCK_BYTES", 1)
     monkeypatch.setattr(parallel, "cores", lambda: 2)
     monkeypatch.setattr(parallel, "ThreadPoolExecutor", None)
@@ -80,7 +80,7 @@ def test_empty_clouds_match_nothing(n, m):
 
 @pytest.fixture
 def compared(monkeypatch):
-    """The number of pairs of rows compared, call by call; 10,000 are the bound."""
+    """Record the number of compared pairs of rows per call; the limit is 10,000."""
     calls, compare = [], matching.nearest
 
     def counting(a, b, *rest):

@@ -1,4 +1,4 @@
-"""Clouds merged from several scans, each point of which was seen from a place of its own."""
+"""Clouds merged from several scans, with a viewpoint for each point."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ VOXEL = 0.1
 
 @pytest.fixture(scope="module")
 def merged(room) -> tuple[np.ndarray, np.ndarray]:
-    """Both scans of a room in the frame of the second, and from where each point was seen (N, 3)."""
+    """Both scans of a room in the frame of the second, and the viewpoint of each point (N, 3)."""
     T = room.T_target_source
     points = np.concatenate([transform(T, room.source), room.target])
     return points, np.repeat([T[:3, 3], np.zeros(3)], [len(room.source), len(room.target)], axis=0)
@@ -50,7 +50,7 @@ def test_descriptors_of_a_scan_do_not_depend_on_how_its_viewpoint_is_said(room, 
 
 
 def test_a_scan_is_registered_to_a_map(room, merged):
-    """Rows of NaN and of zeros, which are left out, take their viewpoints along, NaN or not."""
+    """Rows of NaN and zeros are left out together with their viewpoints, whether those are NaN or not."""
     points, places = merged
     points = np.concatenate([[[np.nan, 0, 0]], np.zeros((3, 3)), points])
     places = np.concatenate([np.full((2, 3), np.nan), np.full((2, 3), 1e3), places])

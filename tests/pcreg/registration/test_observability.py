@@ -52,7 +52,7 @@ SCENES = {
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_what_a_scene_leaves_free(scene):
-    """The last axes are those named in the table; turned and moved, the scene has the same ones, turned."""
+    """The last axes are those of the table; a rotated and shifted scene has the rotated axes."""
     rng = np.random.default_rng(0)
     make, kinds, axes = SCENES[scene]
     points, normals = make(rng)

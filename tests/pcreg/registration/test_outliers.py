@@ -1,4 +1,4 @@
-"""Rows that no sensor saw are left out, told of, and nothing else is touched."""
+"""Rows that no sensor measured are left out with a warning; other rows are not changed."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_a_cloud_without_outliers_comes_back_itself(room, real_data, lidar):
 
 
 def dropped(rows: np.ndarray) -> int:
-    """The number that is left out of a hundred points, the last of which are the rows."""
+    """Number of points that are left out of a hundred, the last of which are `rows`."""
     points = np.random.default_rng(0).uniform(1, 2, (100 - len(rows), 3))
     return without_outliers(Cloud(np.concatenate([points, rows])), "left").dropped
 
@@ -86,13 +86,13 @@ def test_up_to_five_percent_are_few():
 
 @pytest.mark.parametrize(("metres", "count"), [(999.0, 0), (1001.0, 2)])
 def test_beyond_a_thousand_extents_is_far(metres, count):
-    """From either end of the middle, which is a metre wide."""
+    """The distance is counted from both ends of the middle, which is a metre wide."""
     places = [*np.tile([1.0, 2.0], 50), 1 - metres, 2 + metres]
     assert without_outliers(Cloud(np.outer(places, [1, 0, 0])), "left").dropped == count
 
 
 def test_a_spoilt_cloud_registers_as_the_sound_one_and_says_so(room, tmp_path):
-    """To the last bit, from an array and from a file."""
+    """The result has the same bits, from an array and from a file."""
     sound = register(room.source + UTM, room.target, voxel=0.1)
     spoilt = np.concatenate([room.source + UTM, np.zeros((20_000, 3)), [[1e9, 1e9, 0]]])
     write_ply(tmp_path / "a.ply", spoilt)

@@ -15,7 +15,7 @@ def floor(width: float, height: float = 0.0) -> np.ndarray:
 
 
 def on_floor(source: np.ndarray, target: np.ndarray, distance: float = 0.1) -> Overlap:
-    """That of the source, given in a frame of its own, on the floor."""
+    """Overlap of a source with the floor; the source is given in its own frame."""
     return Overlap.of(transform(inverse(T), source), target, np.tile(UP, (len(target), 1)), T, distance)
 
 

@@ -11,7 +11,7 @@ from pcreg.runtime.errors import InputError
 
 
 def test_a_point_stays_with_four_others_within_two_voxels():
-    """Four arms of exactly that length keep the middle; one that is a little longer does not count."""
+    """The middle stays with four neighbours at exactly two voxels, and goes if one is further away."""
     arms = np.array([[0, 0, 0], [2, 0, 0], [-2, 0, 0], [0, 2, 0], [0, -2, 0]]) * 0.125
     longer = arms + np.array([10, 0, 0])
     longer[4, 1] *= 1.25
@@ -26,7 +26,7 @@ def test_a_line_is_refused_without_advice_on_the_voxel(width, words):
 
 
 class Heights:
-    """A descriptor that keeps every n-th point, the last one first."""
+    """A descriptor that keeps every n-th point, in reverse order."""
 
     def __init__(self, n: int, voxel: float = 0.1) -> None:
         self.n, self.voxel = n, voxel

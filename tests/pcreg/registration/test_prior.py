@@ -30,7 +30,7 @@ def upright(degrees: float = 70.0) -> np.ndarray:
 
 
 def matches(*motions: tuple[np.ndarray, int], wrong: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Source and target (P, 3): so many matches of each motion, and wrong ones."""
+    """Source and target (P, 3): matches of each motion in the given numbers, and wrong matches."""
     rng = np.random.default_rng(seed)
     source = [rng.uniform(-2, 2, (count, 3)) for _, count in motions]
     target = [transform(T, points) for (T, _), points in zip(motions, source, strict=True)]

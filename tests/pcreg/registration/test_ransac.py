@@ -29,7 +29,7 @@ def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
 
 
 def test_samples_have_edges_of_like_lengths_on_both_sides_and_are_brought_together():
-    """One edge is shorter by 20 %, its neighbour by 9 %, and a match taken twice has none."""
+    """Edges differ in length by 20 % and 9 %; a sample with the same match twice has no edge."""
     p, q = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0.0, 0, 0], [1, 0, 0], [0, 0.8, 0]])
     samples = np.array([[0, 1], [0, 2], [1, 2], [1, 1]])
     for sides in ((p, q), (q, p)):
@@ -96,7 +96,7 @@ def test_the_motions_differ_and_are_those_of_the_seed():
 
 @pytest.fixture
 def alternatives():
-    """25 of 200 matches agree on a wrong motion and 20 on the right one, under which surfaces meet."""
+    """25 of 200 matches agree on a wrong motion, 20 on the right one, which aligns the surfaces."""
     rng = np.random.default_rng(5)
     source = rng.uniform(-1, 1, (200, 3))
     T, T_wrong = (se3(random_rotation(rng), rng.normal(size=3)) for _ in range(2))
@@ -110,7 +110,7 @@ def test_what_clouds_say_of_a_motion_outweighs_a_few_matches_more(alternatives):
     source, target, T, T_wrong = alternatives
 
     def are_right(motions):
-        """In the frames of the clouds."""
+        """True for right motions, in the frames of the clouds."""
         return np.array([translation_error(motion, T) < 0.01 for motion in motions], dtype=float)
 
     estimate, *_ = ransac(source, target, distance=0.05)
@@ -123,7 +123,7 @@ def test_what_clouds_say_of_a_motion_outweighs_a_few_matches_more(alternatives):
 
 
 def test_where_few_matches_are_right_more_are_asked():
-    """Three right matches among 100, and 30 among 1,000 one-way ones: samples of three do not find them."""
+    """3 of 100 mutual and 30 of 1,000 one-way matches are right: too few for samples of three."""
     source, target, T = correspondences(P=1000, inlier_ratio=0.03, noise=0.005)
     rows = np.r_[:3, 900:997]
 

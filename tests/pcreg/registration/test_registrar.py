@@ -55,7 +55,7 @@ def test_a_full_refinement_that_slides_away_is_undone(room, registrar, monkeypat
 
 
 class Own(FPFH):
-    """A descriptor of somebody else, with what the interface asks for."""
+    """A user's own descriptor with the members that the interface requires."""
 
     name = label = "own"
 
@@ -121,7 +121,7 @@ def test_bad_clouds_are_refused_by_name(room, registrar, points, words, side):
 
 
 def assert_same(one: Registration, other: Registration) -> None:
-    """To the last bit, but for the seconds."""
+    """Assert that results have the same bits, except for their seconds."""
     arrays = ("T_target_source", "matches", "matched_points")
     assert all((getattr(one, name) == getattr(other, name)).all() for name in arrays)
     assert one.to_dict() == other.to_dict()
@@ -137,7 +137,7 @@ def clouds(room) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("settings", [{"descriptor": "fpfh"}, {"voxel": 0.2}], ids=["scales", "one"])
 def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path, settings):
-    """Whatever was registered before: pairs that register, and those that other scales are tried for."""
+    """Earlier pairs have no influence, on pairs that register or those that need further scales."""
     registrar = Registrar(**settings)
     prepared = {name: registrar.prepare(points) for name, points in clouds.items()}
     np.save(tmp_path / "b.npy", clouds["b"])
@@ -208,7 +208,7 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
     ],
 )
 def test_scales_of_a_pair(settings, sizes, voxels):
-    """The larger size of both clouds, twice that, and no finer one as both are too sparse."""
+    """Scales are the larger voxel size of both clouds and its double; both are too sparse for finer."""
     far_apart = SimpleNamespace(fills=lambda voxel: False)
     sides = zip(sizes, (5.0, 40.0), strict=True)
     clouds = (SimpleNamespace(voxel=voxel, extent=extent, sample=far_apart) for voxel, extent in sides)

@@ -1,4 +1,4 @@
-"""What a result can do: move points, and be written down."""
+"""Methods of a result: move points, and save."""
 
 import builtins
 import json

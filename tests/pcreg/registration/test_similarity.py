@@ -13,7 +13,7 @@ from tests.rooms import stored_room
 
 
 def cropped(points: np.ndarray, axis: int, share: float) -> np.ndarray:
-    """Without the `share` of the points that lie furthest along an axis."""
+    """The cloud without the fraction `share` of its points that is furthest along an axis."""
     return points[points[:, axis] <= np.quantile(points[:, axis], 1 - share)]
 
 

@@ -1,4 +1,4 @@
-"""Motions from matches of which few are right: the right one is among them."""
+"""Motions from matches few of which are right; one of the motions has to be right."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_the_motion_of_few_matches_is_there_beside_one_of_many():
 
 
 def test_matches_agree_that_keep_their_distance_and_heights():
-    """The first two are too near each other, the third is raised by 5 cm and 4 %, the last 10 cm too far."""
+    """Matches 0 and 1 are too close, 2 is raised by about the tolerance (5 cm + 4 %), 3 is 10 cm off."""
     source = np.array([[0.0, 0, 0], [0.08, 0, 0], [1, 0, 0], [2, 0, 0]])
     for raised in (0.08, 0.09):
         target = source + np.array([[0, 0, 0], [0, 0, 0], [0, 0, raised], [0.1, 0, 0]])

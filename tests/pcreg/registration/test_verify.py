@@ -1,4 +1,4 @@
-"""The verdict on motions that come from elsewhere."""
+"""The verdict on given motions."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def pair(room, registrar):
 
 
 def off(room, metres: float, degrees: float = 0.0) -> np.ndarray:
-    """The true motion after one that turns and shifts the source in its middle."""
+    """The true motion, preceded by a rotation and a shift of the source about its middle."""
     middle = room.source.mean(0)
     moved = se3(rotation_about((1, 2, 3), degrees), middle + np.array([metres, 0, 0]))
     return room.T_target_source @ moved @ se3(np.eye(3), -middle)
@@ -71,7 +71,7 @@ def test_what_register_finds_is_verified_as_it_is(registrar, pair):
 
 
 def test_motion_and_covariance_are_of_the_frames_as_given(room, registrar, pair):
-    """Clouds moved away: the covariance is that of the same error, seen from another origin."""
+    """For shifted clouds the covariance describes the same error, about another origin."""
     here, there = np.array([30.0, -20.0, 5.0]), np.array([-7.0, 100.0, 2.0])
     to_source, to_target = se3(np.eye(3), here), se3(np.eye(3), there)
     given = to_target @ room.T_target_source @ inverse(to_source)

@@ -1,4 +1,4 @@
-"""Properties computed once, and side by side for several objects."""
+"""Properties that are computed once per object, and in parallel for several objects."""
 
 from pcreg.runtime import cached_property
 

@@ -1,6 +1,6 @@
-"""A Dask cluster of this machine: a worker that is killed costs no pair.
+"""A Dask cluster on this machine: if a worker is killed, no pair is lost.
 
-One scheduler serves all tests, the first one before it has workers.
+One scheduler serves all tests; in the first test it has no workers yet.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ SECONDS = 180  # of a busy machine; it takes five
 
 @contextmanager
 def started(*arguments):
-    """A process of dask's command line."""
+    """Start a process of Dask's command line."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = processes.started("-c", "from dask.__main__ import main; main()", *arguments, **quiet)
     try:
@@ -127,7 +127,7 @@ def test_workers_with_another_pcreg_are_refused(scheduler, victim, monkeypatch):
 
 
 class Other:
-    """A checksum of the code that is another in every process."""
+    """A code checksum that differs in every process."""
 
     def __call__(self, _place):
         return str(os.getpid())
@@ -140,7 +140,7 @@ def test_a_worker_has_one_core(scheduler, victim):
 
 
 def test_a_cluster_is_reached_from_a_notebook(scheduler, survivor):
-    """There a loop of asyncio runs in the main thread."""
+    """In a notebook an asyncio loop runs in the main thread."""
 
     async def cell():
         with executor_of(scheduler) as executor:

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 
 
 def test_a_gpu_without_triton_is_not_used(monkeypatch):
-    """As on Windows: the kernels are Triton's."""
+    """This is so on Windows; all kernels for GPUs are written in Triton."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(device, "find_spec", lambda name: name != "triton" or None)

@@ -12,7 +12,7 @@ from tests.processes import CHECKOUT, started
 
 
 def torchrun(script: Path, *arguments: str) -> tuple[int, str]:
-    """The status of a script that two processes run, and all that it said."""
+    """The exit status and the output of a script that two processes run."""
     words = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script, *arguments
     run = started(*words, stderr=subprocess.STDOUT, cwd=script.parent)
     said = run.communicate(timeout=200)[0]

@@ -35,7 +35,7 @@ def test_a_file_is_whole_or_absent(tmp_path):
 
 
 def write(folder):
-    """As another process would, which looks into the folder for the first time."""
+    """Write as a new process does, which has not cleaned the folder yet."""
     files.clear_once.cache_clear()
     with replacing(folder / "last.pt") as temporary:
         temporary.write_text("whole")

@@ -40,7 +40,7 @@ if __name__ == "__main__":
 
 
 def test_libraries_that_a_program_imports_have_the_cores_of_their_worker_alone(tmp_path):
-    """A worker imports them with the program, before it is held to its cores."""
+    """A worker imports these libraries with the program, before it is restricted to its cores."""
     (tmp_path / "script.py").write_text(WITH_LIBRARIES)
     with started(tmp_path / "script.py") as script:
         assert script.wait(timeout=60) == 0
@@ -79,7 +79,7 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
 
 
 class Own(Exception):
-    """Cannot be loaded from its pickle: that has one argument."""
+    """Error that cannot be unpickled, because its pickle passes one argument only."""
 
     def __init__(self, code, words):
         super().__init__(f"{code}: {words}")
@@ -113,7 +113,7 @@ def test_a_script_without_the_main_guard_is_explained(tmp_path):
 
 
 def test_workers_that_share_a_gpu_share_out_the_cores():
-    """This machine may have no GPU: what is asked of them needs none."""
+    """The workers' task needs no GPU, as this machine may have none."""
     with executor_of(1, "cuda") as worker:
         ((_, (_, allowed, threads, _)),) = map_unordered(worker, about, (0,), [1])
         assert threads == len(allowed_cores())

@@ -37,7 +37,7 @@ def passes(describe, network, pyramid, dtype):
 
 @pytest.fixture
 def repeatable(monkeypatch):
-    """Else atomics add in any order, and what a relu lets pass depends on it."""
+    """Make sums repeatable: atomics add in any order, and a relu may amplify the differences."""
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     yield

@@ -10,7 +10,7 @@ from pcreg.training.info_nce import InfoNCE
 
 
 def batch(points, lengths, matches):
-    """Points that are the same on both sides, but for where the clouds lie."""
+    """A batch whose points are the same on both sides, up to the positions of the clouds."""
     source, target = (PointBatch(torch.tensor(points) + at, torch.tensor(lengths)) for at in (100, 0))
     return SimpleNamespace(
         names=["a"] * len(lengths),
@@ -34,7 +34,7 @@ def test_descriptors_square_to_each_other_have_the_loss_of_a_softmax():
 
 
 def test_both_directions_count_over_the_temperature():
-    """Two targets are alike: a source looks like both, and they like one."""
+    """Two targets are equal, so that a source is similar to both and both to that source."""
     matched, same = batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]), torch.eye(3)[[0, 0, 2]]
     found = InfoNCE(temperature=0.5)(torch.eye(3), same, matched, torch.Generator())
     e = math.exp(2)
@@ -47,7 +47,7 @@ def test_both_directions_count_over_the_temperature():
 def test_samples_next_to_a_match_do_not_count():
     points = [[0.0, 0, 0], [2.4, 0, 0], [5, 0, 0]]
     value = loss(SAME[:3], batch(points, [3], [[0, 0], [1, 1], [2, 2]]))
-    # Rows 0 and 1 spare one another; row 2 is 2.6 from row 1.
+    # Rows 0 and 1 are within the radius and ignore each other; row 2 is 2.6 from row 1.
     assert value == pytest.approx((math.log(2) + math.log(2) + math.log(3)) / 3)
 
 

@@ -37,7 +37,7 @@ def test_rooms_of_a_house_and_places_of_a_scene_are_strangers():
 
 
 def lists(rng, Q=2000, H=4, F=5) -> Answers:
-    """Questions of which one hypothesis is right, or none: the likelier, the greater two of its values."""
+    """Questions with one right hypothesis or none; two of the values raise its probability."""
     values = rng.normal(size=(Q, H, F)).astype(np.float32)
     values[: Q // 4, 2:] = np.nan  # fewer hypotheses
     score = 2 * values[..., 0] + np.minimum(values[..., 1], 0) - 1 + rng.gumbel(size=(Q, H)) / 3

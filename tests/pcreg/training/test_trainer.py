@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 
 class Cut:
-    """Batches of which one, of a given epoch and number, is not given out before a function has run."""
+    """Batches that call a function before they give out the batch of a given epoch and number."""
 
     def __init__(self, at, before):
         self.inner, self.at, self.before = batches(), at, before
@@ -49,7 +49,7 @@ class Cut:
 
 @dataclass
 class Sends:
-    """A batch whose step gets signals."""
+    """A batch that sends signals during its step."""
 
     batch: object
     number: int
@@ -85,7 +85,7 @@ def test_a_resumed_training_ends_bit_equal(tmp_path, stop, ema):
 
 @pytest.fixture
 def sigterm():
-    """SIGTERM raises, as under pcreg.runtime.termination, without the clock that would end this process."""
+    """Let SIGTERM raise as in pcreg.runtime.termination, without the timer that ends the process."""
     usual = signal.signal(signal.SIGTERM, lambda *_: exit(143))
     yield
     signal.signal(signal.SIGTERM, usual)
@@ -93,7 +93,7 @@ def sigterm():
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A training of two epochs that nothing stopped, and its figures."""
+    """A training of two epochs that was not interrupted, and its figures."""
     trained = trainer(tmp_path_factory.mktemp("whole"))
     return trained, trained.fit(batches(), 2, validate)
 

@@ -1,4 +1,4 @@
-"""Batches that are brought to the device ahead of the steps, and figures that come back."""
+"""Batches that are moved to the device ahead of the steps, and figures that are copied back."""
 
 from contextlib import closing
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from tests.pcreg.tiny import VOXEL, Sheets
 
 
 class Numbers:
-    """Describes each point by its row, the same in both clouds of a pair; or, if mistaken, by another."""
+    """Describe each point by its row, which is the same in both clouds; if mistaken, by another row."""
 
     name, voxel, device = "numbers", VOXEL, "cpu"
 

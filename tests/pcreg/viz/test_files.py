@@ -1,4 +1,4 @@
-"""The files of a registration; its page is opened and handled in a real browser where one is installed."""
+"""The files of a registration; its page is tested in a real browser where one is installed."""
 
 import json
 import re
@@ -74,7 +74,7 @@ LOOK = """<script>addEventListener("load", () => {
 
 
 def page(path, source, target):
-    """The page of two clouds that T lays on each other, with a match at every fiftieth point."""
+    """The page of two clouds that T aligns, with a match at every fiftieth point."""
     rows = np.arange(0, len(source), 50)
     matches, points = np.stack([rows, rows], axis=1), np.stack([source, target], axis=1)[rows]
     found = Registration(T, True, 0.9, "", evidence(), 0.02, matches, points)

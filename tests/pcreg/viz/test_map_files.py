@@ -15,7 +15,7 @@ PLATE = np.random.default_rng(0).uniform(0, 1, (3000, 3)) * [1, 1, 0.1]
 
 
 def scan_of(row: int) -> PreparedCloud:
-    """A scan, with the place of its sensor if it is one of the first map's."""
+    """A scan; scans of the first map have the place of their sensor."""
     return PreparedCloud(Cloud(PLATE), (0.5, 0.5, row) if row < 5 else "auto")
 
 
@@ -56,7 +56,7 @@ def test_a_map_of_scans_with_viewpoints_says_from_where_each_point_was_seen(writ
 
 
 def test_files_of_a_run_before_are_removed(written, tmp_path):
-    """Other files stay, as do other runs in folders of such a name, and a folder that was no map."""
+    """Other files stay, and so do folders of similar names that are other runs or no maps."""
     earlier = "graph.json", "map_2/poses.txt", "map_3/viewer.html", "map_3/own.txt", "map.npz"
     other = "map_4/graph.json", "map_4/poses.txt", "none/map_2/poses.txt"
     (tmp_path / "none").mkdir()

@@ -43,7 +43,7 @@ def pixels(image: np.ndarray, color: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("off", "apart"), [(0.3, 9), (3.0, 90)])
 def test_how_far_a_transform_is_off_is_seen_in_a_section(tmp_path, off, apart):
-    """Walls every ten metres, 300 pixels."""
+    """Walls stand every ten metres, which are 300 pixels."""
     walls = np.random.default_rng(0).uniform(-20, 20, (60_000, 3)) * [1, 0.75, 0.1]
     walls[:40_000, 0], walls[40_000:, 1] = np.round(walls[:40_000, 0], -1), np.round(walls[40_000:, 1], -1)
     overview(walls, walls, se3(np.eye(3), np.array([off, 0, 0])), tmp_path / "a.png", limit=0.6)
@@ -87,6 +87,6 @@ def test_z_stays_up_and_x_runs_along_the_cloud():
 
 
 def test_what_a_tilted_camera_saw_stands_upright(room):
-    """Its y points down; the floor and what is level in the room say how far it is tilted."""
+    """The camera's y axis points down; the floor and other level surfaces show its tilt."""
     up = room.T_world_target[:3, :3].T @ UP
     assert upright(room.target)[2, :3] @ up > np.cos(np.radians(3))

@@ -44,7 +44,7 @@ def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
 
 
 def test_a_map_and_a_batch_among_their_scans_are_continued(scans, capsys):
-    """They take nothing for a scan that they wrote, be it of a further map or of a run that was stopped."""
+    """Files that a run wrote are not taken for scans: those of further maps or of a stopped run, too."""
     for name, points in zip("cd", (stored_room(2).target[::2], stored_room(2).target[1::2]), strict=True):
         write_ply(scans / f"{name}.ply", points)
     command = [str(scans / "**" / "*"), "--out", str(scans), "--no-picture", *FAST]

@@ -1,4 +1,4 @@
-"""Two scans as a person registers them: what is printed and what is written."""
+"""Registration of two scans from the command line: the output and the files."""
 
 import json
 

@@ -24,7 +24,7 @@ def test_what_a_run_on_the_cpu_does_not_need_is_not_imported(scans, tmp_path, de
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
 def test_names_that_are_not_utf_8(room, scans, tmp_path):
-    """Read, printed, drawn and written as they are."""
+    """Such names are read, printed, drawn and written unchanged."""
     files = [os.fsencode(tmp_path) + name for name in (b"/caf\xe9.npy", b"/\xff\xfe.ply")]
     for file, scan in zip(files, scans, strict=True):
         os.link(scan, file)

@@ -1,4 +1,4 @@
-"""Small files that promise, or unpack to, far more than they hold, by name."""
+"""Small files, by name, whose header promises far more than they hold, or that unpack to far more."""
 
 import io
 import math
@@ -22,7 +22,7 @@ def npy_header(shape: tuple[int, ...]) -> bytes:
 
 
 def npz(shape: tuple[int, ...], there: int = 72, kind: int = zipfile.ZIP_DEFLATED) -> Callable[[Path], None]:
-    """An array of zeros that promises a shape and has `there` bytes."""
+    """An .npz of an array whose header promises a shape, with only `there` bytes of zeros."""
 
     def make(path: Path) -> None:
         with zipfile.ZipFile(path, "w", kind) as archive, archive.open("points.npy", "w") as member:
@@ -34,7 +34,7 @@ def npz(shape: tuple[int, ...], there: int = 72, kind: int = zipfile.ZIP_DEFLATE
 
 
 def pcd(points: int, packed: bytes, promised: int | None = None) -> Callable[[Path], None]:
-    """A compressed file with that number of points in its header and those bytes after it."""
+    """A compressed .pcd with this number of points in its header, and these bytes after the header."""
     header = f"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nPOINTS {points}\nDATA binary_compressed\n"
     unpacked = min(12 * points if promised is None else promised, 2**32 - 1)
     return lambda path: path.write_bytes(header.encode() + struct.pack("<II", len(packed), unpacked) + packed)
@@ -56,12 +56,12 @@ def laz(points: np.ndarray, change: Callable[[bytearray], None] = lambda content
 
 
 def counted(points: int) -> Callable[[bytearray], None]:
-    """Another number of points in the header of a .las of version 1.4."""
+    """A .las of version 1.4 with another number of points in its header."""
     return lambda content: struct.pack_into("<Q", content, 247, points)
 
 
 def chunked(chunks: int) -> Callable[[bytearray], None]:
-    """Another number of chunks in the table of a .laz."""
+    """A .laz with another number of chunks in its table."""
 
     def change(content: bytearray) -> None:
         (start,) = struct.unpack_from("<I", content, 96)
@@ -92,7 +92,7 @@ def e57(records: int) -> Callable[[Path], None]:
 
 
 def crc32c(content: bytes) -> int:
-    """Castagnoli's sum, bit by bit."""
+    """Castagnoli's checksum, computed bit by bit."""
     value = 0xFFFFFFFF
     for byte in content:
         value ^= byte

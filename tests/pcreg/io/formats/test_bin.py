@@ -1,4 +1,4 @@
-"""Rows of four or five float32: told by content, stated, or refused."""
+"""Rows of four or five float32 in .bin: recognized by content, stated, or refused."""
 
 import numpy as np
 import pytest

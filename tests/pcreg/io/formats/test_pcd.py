@@ -8,7 +8,7 @@ from tests.pcreg.io.cloud_files import pcd, refusal, write_by_open3d
 
 
 def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
-    """With floors and walls, whose equal coordinates become copies of earlier bytes."""
+    """Equal coordinates of floors and walls become copies of earlier bytes."""
     points = np.random.default_rng(0).uniform(-4, 4, (3000, 3))
     points[:600, 2], points[600:900, 0] = -1.5, 4.0
     write_by_open3d(tmp_path / "a.pcd", points, compressed=True)
@@ -26,7 +26,7 @@ def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
     ],
 )
 def test_a_pcd_says_where_its_sensor_stood(tmp_path, line, place):
-    """And its number of points by width and height alone."""
+    """These headers also give the number of points only by width and height."""
     header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\n{line}WIDTH 1\nHEIGHT 2\nDATA ascii\n1 2 3\n4 5 6\n"
     (tmp_path / "a.pcd").write_text(header)
     found = read_cloud(tmp_path / "a.pcd")
@@ -43,7 +43,7 @@ def test_a_damaged_viewpoint_is_refused(tmp_path, words):
 
 @pytest.mark.parametrize("data", ["ascii", "binary"])
 def test_a_pcd_says_from_where_each_point_was_seen(tmp_path, data):
-    """In the fields of PCL's PointWithViewpoint. The viewpoint of a row that is no point goes with it."""
+    """Fields are those of PCL's PointWithViewpoint; a row that is no point loses its viewpoint, too."""
     rows = np.arange(24, dtype=np.float64).reshape(4, 6)
     rows[1, 0] = np.nan
     (tmp_path / "a.pcd").write_bytes(pcd(rows, data, "x y z vp_x vp_y vp_z"))

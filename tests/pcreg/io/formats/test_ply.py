@@ -1,4 +1,4 @@
-"""Both byte orders of .ply, and what is written in one of them."""
+"""Both byte orders of .ply, and the order in which files are written."""
 
 import struct
 
@@ -36,7 +36,7 @@ def test_coloured_ply_holds_what_it_promises(tmp_path):
 
 
 def test_coordinates_in_capitals(tmp_path):
-    """In text and in binary, and after another field."""
+    """Names in capitals are read from text and binary files, also after another field."""
     (tmp_path / "a.ply").write_bytes(ascii_ply(POINTS).replace(b"t x", b"t X").replace(b"t y", b"t Y"))
     for name, data in (("a", "ascii"), ("b", "binary")):
         (tmp_path / f"{name}.pcd").write_bytes(pcd(np.c_[np.ones(3), POINTS], data, "intensity X Y Z"))
