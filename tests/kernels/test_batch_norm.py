@@ -129,7 +129,8 @@ def test_of_several_groups_the_norm_is_that_of_each():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sentence"), [((5, 0), "two in each"), ((4, 1), "two in each"), ((2, 2), "are not 5 rows")]
+    ("sizes", "sentence"),
+    [((5, 0), "two rows in each"), ((4, 1), "two rows in each"), ((2, 2), "are not 5 rows")],
 )
 def test_groups_that_cannot_be_are_refused(sizes, sentence):
     with pytest.raises(ValueError, match=sentence):
