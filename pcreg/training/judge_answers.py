@@ -9,7 +9,7 @@ import numpy as np
 
 from pcreg.evaluation.metrics import within
 from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES
-from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import inverse, rotation_error, transform, translation, translation_error
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
@@ -99,7 +99,7 @@ def questions(
 def _slide(rng: np.random.Generator, metres: tuple[float, float]) -> np.ndarray:
     """Translation (4, 4) in a random direction, by a length from the range `metres`."""
     direction = rng.standard_normal(3)
-    return se3(np.eye(3), rng.uniform(*metres) / np.linalg.norm(direction) * direction)
+    return translation(rng.uniform(*metres) / np.linalg.norm(direction) * direction)
 
 
 def house_of(index: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pcreg.arrays import every_nth
 from pcreg.geometry.overlap import distances_to
-from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.se3 import transform, translation
 from pcreg.io.cloud import Cloud, write_ply
 from pcreg.registration.result import Registration
 from pcreg.runtime.files import replacing, write_text
@@ -98,7 +98,7 @@ def viewer(
     distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
     T_page_target = upright(target)
     own = source.mean(0)  # the page computes in float32, too coarse for map coordinates
-    T_source_own = se3(np.eye(3), own)
+    T_source_own = translation(own)
     lines = every_nth(registration.matched_points, MAX_LINES)
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
