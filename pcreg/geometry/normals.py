@@ -65,7 +65,7 @@ def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
 
 
 def _centred(columns: Array, queries: Array, rows: Array, near: Array) -> Array:
-    """Offsets (3, Q, K) from their mean of neighbours `rows` (Q, K) of columns (3, N); 0 if not `near`."""
+    """Offsets (3, Q, K) of neighbours `rows` (Q, K) of columns (3, N) from their mean; 0 if not `near`."""
     offsets = take(columns, rows.reshape(-1), 1).reshape(3, *rows.shape)
     offsets -= queries.T[:, :, None]
     offsets *= near

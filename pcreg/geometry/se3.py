@@ -163,7 +163,7 @@ def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | Non
 def aligning_motion(
     covariance: np.ndarray, source_centre: np.ndarray, target_centre: np.ndarray
 ) -> np.ndarray:
-    """`procrustes` by sums (..., 3, 3) of products, source by target, of centred points, and the centres."""
+    """`procrustes` by sums (..., 3, 3) of centred products, source by target, and the centres (..., 3)."""
     U, _, Vt = np.linalg.svd(covariance)
     Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
     R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)

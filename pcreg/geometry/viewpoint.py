@@ -2,8 +2,8 @@
 
 Normals point to the viewpoint, and free space lies between the viewpoint and the surfaces. In many clouds the
 origin is not the sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is
-not used. The estimate is the place from which the cloud looks most like the view of a sensor. It gives 97 %
-of the normals of simulated objects the true sign, and 96 to 100 % of those of rooms. A place counts as known
+not used. The estimate is the place from which the cloud looks most like the view of a sensor: then 97 % of
+simulated scans of objects have their normals on the true side, of rooms 96 to 100 %. A place counts as known
 if the spacing of a spinning sensor's points proves it; else the notes of a doubtful answer name the estimate.
 
 Three cues distinguish the place from which a cloud was seen:
@@ -22,7 +22,7 @@ from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, s
 from pcreg.geometry.se3 import dot
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
-MAX_SPACING_POINTS = 200_000  # points, about, among which neighbours are searched
+MAX_SPACING_POINTS = 200_000  # their neighbours are searched among about as many points
 SPACING_NEIGHBOR = 7  # rank of the neighbour whose distance is the spacing
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
@@ -50,7 +50,7 @@ DISTANCES_RADII, FUSED_DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5), (0.6, 1.0, 1
 # fragments, fused from images, have 0.44 at most, thinned 0.32; scans of rooms 0.51 and more, of objects,
 # thinned, 0.47 and more.
 MIN_EXPLAINED_CORRELATION = 0.45
-MIN_SPACING_COSINE = 0.15  # least cosine for which the spacing of a slanted surface is computed
+MIN_SPACING_COSINE = 0.15  # smaller cosines are raised to it: a bound for surfaces seen edge-on
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _standardized(values: Array) -> Array:
 
 
 def _parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
-    """Split places (P, 3) into parts that fit in memory with `count` points, on the device of `points`."""
+    """Split places (P, 3) into parts to compare with `count` points at once, on the device of `points`."""
     size = max(1, (MAX_RAYS if is_on_host(points) else GPU_MAX_RAYS) // count)
     return [places[start : start + size] for start in range(0, len(places), size)]
 
@@ -190,7 +190,7 @@ class View:
         return self.hidden(places).sum(0)
 
     def hidden(self, places: np.ndarray) -> np.ndarray:
-        """Fractions (2, P) of points hidden from places (P, 3), P > 0, and seen edge-on.
+        """Fractions (2, P) of points hidden from places (P, 3), P > 0, and of those seen edge-on.
 
         A point is hidden if its cell of the range image and all eight around it have a nearer point. So the
         outline of an object hides nothing, as cells there also show the background. The margin grows with the

@@ -119,7 +119,7 @@ def _by_sorting(key: Array, from_centre: Array) -> Array:
 
 
 def _begins(key: Array) -> Array:
-    """True (N,) where sorted keys (N,) differ from the key before."""
+    """True (N,) for the first of sorted keys (N,), and where they differ from the key before."""
     xp = namespace(key)
     begins = xp.ones_like(key, dtype=xp.bool)
     begins[1:] = key[1:] != key[:-1]

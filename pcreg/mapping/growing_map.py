@@ -48,7 +48,7 @@ MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 # Up to so many scans the confidence of a pair is used as it is. In simulated rooms that look alike the odds
 # that a pair is right are 3 times those of its confidence with 264 scans, 0.45 times with 1,000, 0.23 with
-# 2,000. With more scans submaps decide after each round, as wrong pairs would join most scans until the end.
+# 2,000. With more scans submaps decide after each round: until the end wrong pairs would join most scans.
 FEW_SCANS = 250
 ScanPair = tuple[int, int]  # rows of source and target
 DOUBTFUL = "among so many scans, some of which look alike, a pair needs more confidence"

@@ -73,7 +73,7 @@ class Placement:
         return int(self.component[motion.source]), int(self.component[motion.target])
 
     def places(self, motions: Sequence[Motion]) -> list[list[Motion]]:
-        """Group motions between two maps that agree, the group with the largest sum of confidences first."""
+        """Group motions between two maps that agree, likeliest first; groups by their sum of confidences."""
         places: list[list[Motion]] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
             same = next((place for place in places if self._alike(motion, place[0])), None)

@@ -37,7 +37,7 @@ class Share(WorkerPlugin):
 
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
-    """Yield an executor on a scheduler's workers; InputError if they cannot run this pcreg."""
+    """Yield the workers of a scheduler; InputError for none, several threads in one, or another pcreg."""
     remedy = (
         "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
     )

@@ -11,7 +11,7 @@ from pcreg.runtime.extras import require
 
 
 def choose_device(name: str) -> str:
-    """Check the name of a device; `auto` becomes `cuda` if a GPU can be used, else `cpu`.
+    """Check and return the name of a device; `auto` becomes `cuda` if a GPU can be used, else `cpu`.
 
     Raises InputError unless it is `auto`, or `cpu`, `cuda` or `cuda:N` on this machine.
     """

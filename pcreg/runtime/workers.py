@@ -42,7 +42,7 @@ NOT_BEGUN = (
 def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | None]:
     """Yield an executor whose workers use the device, or None for 0 workers.
 
-    Without workers the caller does the work. A given executor stays open. Processes that are started here
+    With 0 the caller does the work. A given executor stays open. Processes that are started here
     end with the block, or with this process.
     """
     if isinstance(workers, Executor):

@@ -22,7 +22,7 @@ Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.Po
 VIEWPOINTS = ("auto", "sensor")
 # One of VIEWPOINTS; x, y, z; or a row x, y, z for each point
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
-MIN_SIZE_METRES = 0.5  # smaller clouds get a note: they may be in metres and read as mm
+MIN_SIZE_METRES = 0.5  # smaller clouds in another unit than m get a note: they may be in metres
 MAX_STEP = 1e-3  # between float32 coordinates, as a fraction of the extent; larger ones get a note
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
@@ -118,7 +118,7 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """Return the option, positions as an array, (3,) or (N, 3), which may hold NaN; InputError for others."""
+    """Return the option, positions as an array: (3,), or (N, 3) that may hold NaN; InputError for others."""
     if isinstance(option, str):
         if option in VIEWPOINTS:
             return option

@@ -132,7 +132,7 @@ def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
     if len(points) < MIN_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
-        return f"{found}: they lie on a line; project degrees to metres, or name the columns x, y, z"
+        return f"{found}, all on a line; project degrees to metres, or name x, y, z if they are not first"
     suited = Sample.of(points, name).voxel()
     if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
         remedy = "take a scan with more points, or sample a mesh's faces"

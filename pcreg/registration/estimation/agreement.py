@@ -39,7 +39,7 @@ class DescriptorAgreement:
         self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """Mean (H,) over source points of cosine less threshold, in deviations; 0 where nothing touches."""
+        """Mean (H,) over source points of cosine less threshold, in deviations; 0 if they touch none."""
         excesses = [(each.cosines - self.threshold) / self.deviation for each in self._touching(motions)]
         return np.array([float(excess.sum()) / len(self.points) for excess in excesses])
 

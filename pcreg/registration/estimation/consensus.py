@@ -29,7 +29,7 @@ class MatchedPoints:
             self._columns = like(self.p.T, p), like(self.q.T, p)  # (3, P)
 
     def with_like_edges(self, samples: np.ndarray, min_ratio: float) -> np.ndarray:
-        """Samples (S, n) of distinct matches whose edges have length ratios above `min_ratio`."""
+        """Samples (S, n) of distinct matches whose edges, shorter over longer, are above `min_ratio`."""
         left = like(samples, self._p32)
         for first, second in combinations(range(samples.shape[1]), 2):
             i, j = left[:, first], left[:, second]

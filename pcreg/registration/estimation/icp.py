@@ -44,7 +44,7 @@ def refine(
     distance: float,
     iterations: int = MAX_ITERATIONS,
 ) -> list[Refinement]:
-    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, by ICP.
+    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, spaced about `distance`.
 
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign, in
     two stages of up to `iterations`: partners are up to 2 x `distance` apart, for a rough start, then 1 x. A

@@ -37,7 +37,7 @@ class Evidence:
     rmse: float  # metres, over the points of the overlap
     plane_rmse: float  # voxels, of the overlap, both ways, from the planes through the other cloud's points
     free_space_violation: float  # fraction of a cloud in the free space of the other; the larger of both
-    # Shares among the points that contradict or confirm the other sensor's view, mean of both ways
+    # Shares among the points that contradict or confirm the other sensor's view, geometric mean of both ways
     contradiction: float  # the largest piece in front of what that sensor saw, away from its borders
     curved_contradiction: float  # edges and small objects in front of what that sensor saw, or beside it
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side

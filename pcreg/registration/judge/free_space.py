@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
         return self.distance < self.seen - margin
 
     def well_in_front(self, margin: float) -> Array:
-        """True (...) for points in front of what was seen in the cells around, too: not at its borders."""
+        """True (...) for points as far in front of what was seen in the cells around: not at its borders."""
         return self.distance < self.nearest - margin
 
     def displaced(self, margin: float) -> Array:

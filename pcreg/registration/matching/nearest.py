@@ -99,7 +99,7 @@ def match_within_bound(a: Array, b: Array) -> Matches:
 
     Keypoints are evenly spaced rows of the smaller cloud, and so spread evenly over it if rows are in the
     order of grid cells, as from pcreg.geometry.voxel_grid. Their number keeps the compared pairs of rows
-    below 50,000^2 each way, but is at least 5,000. So the time is at most that of two clouds of 50,000
+    within 50,000^2 each way, but is at least 5,000. So the time is at most that of two clouds of 50,000
     points, and grows with the larger cloud only if that has more than 500,000.
     """
     if len(a) > len(b):

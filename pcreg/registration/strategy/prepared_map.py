@@ -52,7 +52,7 @@ class Regions:
     descriptor: GlobalDescriptor  # of all of them
 
     def proposed(self, scan: Keypoints, priors: Sequence[Prior]) -> list[tuple[PreparedCloud, int]]:
-        """Up to three regions in which the scan may lie, best first, each with its agreeing matches.
+        """Up to three regions in which the scan may lie, best first, and how many matches agree in each.
 
         The `priors` hold between the scan and each region; regions that they exclude come last.
         """
@@ -99,7 +99,7 @@ class PreparedMap(PreparedCloud):
         return self._regions.setdefault(key, Regions(clouds, keypoints, GlobalDescriptor.learned(keypoints)))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
-        """Downsampled parts of the map around evenly spread centres; their rows are the map's."""
+        """Downsampled parts of the map around centres that cover it; their rows are the map's."""
         points, radius = to_host(self.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])

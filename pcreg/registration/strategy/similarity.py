@@ -45,7 +45,7 @@ from pcreg.runtime.progress import Clock
 DESCRIPTION_STEP = 1.25  # between sizes at which the source is described
 ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of the matches at each size: half a DESCRIPTION_STEP each way
 SAME_SCALE = 1.1  # ratio up to which two proposals are one
-REFITS = 5  # by least squares to the agreeing matches, which change with each fit
+REFITS = 5  # by least squares to the agreeing matches, which each fit may change
 MAX_ANSWERS = 3  # scales that are judged
 REFINEMENTS = 3  # of a scale, each with a new description
 REFINED = 1.01  # ratio of the scales before and after a refinement; below it the scale is final
