@@ -6,7 +6,7 @@ Pairs with the largest expected gain for the pose graph are registered next. The
 a pair registers times the effective resistance between its scans, in the graph of the edges so far, whose
 conductances are their confidences (Klein and Randic, 1993). The resistance is large between scans that no
 path connects, about the number of steps along a chain, and small where many paths agree. So a spanning tree
-comes first, then the pairs that close long loops, and no pairs where all poses are well determined.
+comes first, then the pairs that close long loops; where all poses are well determined none are left.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """Registration of a source without metric scale to a metric target: Sim(3).
 
-Such a source comes from structure from motion. Its scale is found first. Descriptors are of metric size, so
+Structure from motion gives such a source. Its scale is found first. Descriptors are of metric size, so
 the source is described at several sizes, a factor of 1.25 apart, around the one at which it extends as far as
 the target: within an eighth of the right size descriptors still match. Distances are more sensitive: at each
 size the matches are enlarged in steps of 3 %, and those that then agree on one rigid motion give the scale by
