@@ -147,7 +147,7 @@ def load(path: Path | None, voxel: float) -> PointBatch:
 
 
 def fragments(whole: PointBatch, size: int, count: int) -> PointBatch:
-    """Cut `count` clouds, each of the `size` points nearest to a random point, as in scans."""
+    """Cut `count` clouds, each of the `size` points nearest to a random point, as compact as scans."""
     rng, points = np.random.default_rng(0), whole.points.double().cpu().numpy()
     size = min(size, len(points))
     cut = []

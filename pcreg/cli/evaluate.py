@@ -33,7 +33,7 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
-UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that captions leave out
+UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that change no figure; captions omit them
 UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 

@@ -31,8 +31,8 @@ or with --device cuda a few processes that share the GPU. The same command conti
 Exit status: 0 all scans are in one map, 1 some are not, 2 and 70 as for `pcreg register`.
 
 --out DIR holds, as docs/maps.md explains,
-  poses.txt     T_map_scan of each scan (TUM), also in poses_kitti.txt (KITTI); x y z is its translation
-  map.ply       all scans, each in its colour; map.npz has viewpoints, too, if all scans state them
+  poses.txt     T_map_scan of each scan (TUM), also in poses_kitti.txt (KITTI); its translation is printed
+  map.ply       all scans, each in its colour; if all scans state viewpoints, map.npz with these, too
   overview.png  a picture, unless --no-picture; viewer.html shows the map in a browser
   graph.json    scans and pairs; pairs.jsonl and descriptions/ serve to continue a run
   map_2, ...    the files of further maps

@@ -89,7 +89,7 @@ def direction(text: str) -> tuple[float, float, float]:
     try:
         x, y, z = (float(word) for word in ("0,0,1" if text == "z" else text).split(","))
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text} is not a direction; use z, or X,Y,Z of up") from error
+        raise argparse.ArgumentTypeError(f"{text} is not a direction; use z, or X,Y,Z for up") from error
     return x, y, z
 
 

@@ -99,7 +99,7 @@ def _print_verdict(found: Registration, other: str) -> None:
         print(f"{other} T_target_source =\n{pasteable(found.alternative)}\n")
     for note in found.notes:
         print(f"note: {note}")
-    sys.stdout.flush()
+    sys.stdout.flush()  # shows the result before files are written
 
 
 def pasteable(T: np.ndarray) -> str:

@@ -13,7 +13,7 @@ DESCRIPTION = """\
 Compile the kernels for a GPU beforehand.
 
 Otherwise the first pair on a new machine waits for them. The kernels are kept in ~/.triton/cache, or in the
-folder $TRITON_CACHE_DIR, for this type of GPU and these versions of PyTorch and Triton; later processes load
+folder $TRITON_CACHE_DIR, for this type of GPU and these versions of pcreg and Triton; later processes load
 them from there. All cores are used. Exit status: 0 done, 2 no such GPU or weights that cannot be used.
 """
 

@@ -18,8 +18,8 @@ class Scoring:
     _: KW_ONLY
     # criterion of RR: information matrix (non-consecutive pairs), RMSE, or the first gate
     recall: Literal["information", "rmse", "gate"] = "gate"
-    recall_rmse: PositiveFloat = 0.2  # metres, at most; error by information matrix or RMSE
-    gates: Sequence[Sequence[float]] = ()  # limits of RTE, metres, and RRE, degrees; means use the first
+    recall_rmse: PositiveFloat = 0.2  # metres; largest error of a registered pair, by either of these
+    gates: Sequence[Sequence[float]] = ()  # RTE in metres and RRE in degrees stay below; means use the first
     scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
     note: str = ""  # printed below captions
 

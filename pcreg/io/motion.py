@@ -80,7 +80,7 @@ def read_poses(path: Path) -> np.ndarray:
 
 
 def _pose(line: np.ndarray, number: int) -> np.ndarray:
-    """Pose (4, 4) of the numbers (8,) or (12,) of line `number`; ValueError if it is not rigid."""
+    """Pose (4, 4) of the numbers (8,) or (12,) of line `number`; ValueError, with `number`, if not rigid."""
     try:
         if len(line) == 12:
             return rigid(line.reshape(3, 4))

@@ -24,7 +24,7 @@ TARGET = np.array([31, 126, 176]) / 255  # blue
 PANEL = (590, 380)  # pixels of a view
 SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
 MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
-MAX_DISTANCE_EXTENTS = 3.0  # of a point that is drawn from the middle of its cloud
+MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to the farthest points that are drawn
 LIMIT_PIXELS = 18  # of a section, for the largest distance that is coloured
 MARGIN = 3 * np.array([[-1], [1]])  # around the overlap, times the largest distance that is coloured
 MAX_FILL = 0.2  # of the cells of a section; a floor or a wall within it shows no alignment
@@ -121,8 +121,8 @@ def _sections(source: np.ndarray, target: np.ndarray, limit: float) -> Iterator[
 def _fullest_place(source: np.ndarray, target: np.ndarray, width: float, limit: float) -> np.ndarray:
     """Middle (3,) of the square, `width` metres wide or more, where both clouds have most upright surface.
 
-    Clouds have a point per cell of `limit` metres. A column of cells counts by its points but one, so that a
-    floor counts next to nothing.
+    Clouds have a point per cell of `limit` metres. A column of cells counts the points beyond its
+    first, so that a floor counts next to nothing.
     """
     both = np.concatenate([source, target])
     low, high = box(both)

@@ -74,7 +74,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
 def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
     """Rows (N, columns) float32, memory-mapped; by default 4 or 5 columns, by content.
 
-    Raises InputError if the size is no whole number of rows, or if the content looks like other columns.
+    Raises InputError if the size is no whole number of rows, or if the content looks like neither 4 nor 5.
     """
     size = path.stat().st_size
     if columns is None:

@@ -72,7 +72,7 @@ def _check_header(path: Path) -> None:
 
 
 def _parts(file: "pye57.E57", scan: "pye57.ScanHeader", points: int) -> Iterator[np.ndarray]:  # noqa: F821
-    """Yield the first `points` points of a scan in parts (N, 3) float64, moved by the pose of the scan."""
+    """Yield the points of a scan in parts (N, 3) float64, moved by its pose, until there are `points`."""
     there = set(scan.point_fields)
     fields = CARTESIAN if there.issuperset(CARTESIAN[:3]) else SPHERICAL
     wanted = [name for name in fields if name in there]

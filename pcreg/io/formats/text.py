@@ -60,7 +60,7 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def next_line(file: BinaryIO) -> str:
-    """Peek at the next line that is neither blank nor a comment; '' at the end of the file."""
+    """Next line that is neither blank nor a comment, '' at the end; the file then stands before that line."""
     while True:
         start = file.tell()
         line = file.readline(MAX_LINE_BYTES + 1)
