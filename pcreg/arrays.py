@@ -54,7 +54,7 @@ def take(array: Array, rows: Array, axis: int = 0) -> Array:
     """Return rows (M,) int64 of an array (N, ...), or columns along another axis, in C order."""
     if is_on_host(array):
         return array.take(rows, axis)
-    return array.index_select(axis, rows)  # `take` of the namespace needs three more launches
+    return array.index_select(axis, rows)  # the namespace's `take` has three more launches, for negative rows
 
 
 def _tensor(array: Any, device: Any) -> Array:

@@ -72,7 +72,7 @@ class Augmentation:
         return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> np.ndarray:
-        """New origins (B, 3), on rays in free space, so that few normals flip."""
+        """New origins (B, 3) of clouds: zero, or on rays in free space, so that few normals flip."""
         places, sizes = np.zeros((len(clouds.sizes), 3)), np.array(clouds.sizes)
         first = np.cumsum(sizes) - sizes
         if self.viewpoint:

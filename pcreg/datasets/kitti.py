@@ -147,7 +147,7 @@ def corrections(
     `workers` compute and record missing ones; `cloud` reads the points of a scan. Raises InputError for
     records of other code, settings or starts, and OutputError if a record cannot be written.
     """
-    load_open3d()  # fails before anything is read
+    load_open3d()  # if it is missing, raise before anything is read
     settings = ICP | {
         "code": code_fingerprint("arrays.py", "geometry", "io", "datasets/kitti.py"),
         "open3d": version(packages_distributions()["open3d"][0]),  # builds of Open3D differ in their name

@@ -46,7 +46,7 @@ class Odometry:
         cloud: Callable[[str], np.ndarray],
         voxel: float,
     ):
-        small_gicp()  # fails before anything is read
+        small_gicp()  # if it is missing, raise before anything is read
         self.names, self._cloud, self.voxel = names, cloud, voxel
         settings = {
             "scans": fingerprint,

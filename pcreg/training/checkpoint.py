@@ -35,7 +35,7 @@ def save_checkpoint(path: str | Path, **state: Any) -> None:
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint to the CPU without running its code; InputError if damaged."""
+    """Read a checkpoint to the CPU, running no code in it; InputError if it is damaged or none."""
     words = "is not a checkpoint of `pcreg train`, or a damaged one; delete it, or give another out="
     with refusing(f"{path}: {words}", *UNREADABLE), ZipFile(path) as archive:
         if archive.testzip():  # torch.load compares no checksums

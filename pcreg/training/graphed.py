@@ -16,7 +16,7 @@ from pcreg.training.optimisation import views
 class GraphedNetwork:
     """The same function as `network`, with captured passes.
 
-    A backward pass must follow its forward pass before the next one. It replaces the gradients of the
+    A backward pass must run before the next forward pass. It replaces the gradients of the
     parameters by views of one array. `dtype` is that of autocast, or None for no autocast.
     """
 

@@ -221,7 +221,7 @@ def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.n
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Mean difference of confidence and share of right answers over weighted bins."""
+    """Mean absolute difference of confidence and share of right answers, over bins weighted by answers."""
     bins = reliability(confidence, right)
     return sum(number * abs(mean - share) for number, mean, share in bins) / len(right)
 

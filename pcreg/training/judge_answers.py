@@ -191,7 +191,7 @@ def _described(
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:
-    """Points (N, 3), one per voxel, of a cloud and up to two neighbours but `without`."""
+    """Points (N, 3), one per `voxel` metres, of a cloud and up to two neighbours other than `without`."""
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
     others = [each for each in beside if each[0] != without][:MAX_MERGED]

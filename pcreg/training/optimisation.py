@@ -59,7 +59,7 @@ class AveragedNetwork(nn.Module):
 
     @torch.no_grad()
     def update(self, network: nn.Module) -> None:
-        """Move the average to `network` by 1 - decay; the first call copies `network`."""
+        """Move the average towards `network` by 1 - decay; the first call copies `network`."""
         first, copied, averaged = int(self.n_averaged) == 0, [], []
         for pair in zip(_values(self.module), _values(network), strict=True):
             is_copied = first or not pair[0].is_floating_point()

@@ -188,7 +188,7 @@ class Trainer:
             raise
 
     def _step(self, batch: TrainingBatch) -> Outcome:
-        """Make an optimiser step without waiting for the device; `_read` checks it."""
+        """Make an optimiser step without waiting for the device; `_read` raises for a non-finite loss."""
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()

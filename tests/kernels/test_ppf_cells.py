@@ -40,7 +40,7 @@ def test_cells_are_steps_of_distance_and_of_both_heights(kernel_size):
 def test_cells_by_hand():
     """Points beside a centre, above it, up a wall, down a cliff, and on the centre.
 
-    The last centre has no normal, so its tangent plane is level.
+    The last centre has no normal, so that the height of its point is 0.
     """
     up, wall, cliff, none = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     offset = (0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6), none, (0.1, 0.2, 0.9)

@@ -30,7 +30,7 @@ MIN_POINTS = 500  # of a cloud
 
 
 def record(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Recording `index`, scaled to ROOM_VOXEL, of a kind drawn evenly by SHARES."""
+    """Recording `index`, scaled to ROOM_VOXEL; any run of scenes has the kinds in proportion to SHARES."""
     return kind_of(index)(seed, index, device)
 
 
@@ -91,7 +91,7 @@ def _random(seed: int, index: int) -> np.random.Generator:
 
 
 def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float = 0.0) -> Recording:
-    """Scale a recording by a voxel size that suits the sparsest of three clouds."""
+    """Scale a recording: a voxel size that suits the sparsest of three clouds becomes ROOM_VOXEL."""
     clouds = recording.clouds
     some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
     own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=ROOM_VOXEL)

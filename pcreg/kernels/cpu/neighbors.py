@@ -162,7 +162,7 @@ def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: An
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
     cosine = (determinant / (2 * p**3).clip(min=1e-30)).clip(-1, 1)
     least = mean + 2 * p * xp.cos((xp.arccos(cosine) + 2 * xp.pi) / 3)
-    # The rows of A - least I are orthogonal to the eigenvector: the product of two rows is parallel to it.
+    # Rows of A - least I are orthogonal to the eigenvector, so their longest cross product is parallel to it.
     a, b, c = xx - least, yy - least, zz - least
     rows = [xp.stack(row, 1) for row in ((a, xy, xz), (xy, b, yz), (xz, yz, c))]
     products = xp.stack([xp.linalg.cross(rows[n], rows[n - 1]) for n in range(3)])

@@ -72,7 +72,7 @@ def row_of(T, present):
 
 
 def takes_parts(dtype: torch.dtype, device: torch.device) -> bool:
-    """True if features are multiplied in parts: float32, on a GPU of Ampere or later, or interpreted."""
+    """True to multiply in parts: float32 on a GPU with bfloat16 cores (from Ampere on), or interpreted."""
     if dtype != torch.float32:
         return False
     return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)

@@ -112,7 +112,7 @@ class Compilation:
         atexit.register(self._stop)
 
     def wait(self) -> int:
-        """Wait for all kernels and return their number. Raises the first error of a compilation."""
+        """Wait for all kernels; return how many were not loaded yet. Raises the first compilation error."""
         for thread in self._threads:
             thread.join()
         if self._errors:

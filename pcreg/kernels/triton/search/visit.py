@@ -13,7 +13,7 @@ class Row(NamedTuple):
     """A search as the kernels read it: pointers, integers, and the bits of float64, all in int64."""
 
     centres: int  # (N, 3)
-    centre_normals: int  # (N, 3), like the next 0 without normals
+    centre_normals: int  # (N, 3); this and the next are 0 without normals
     point_normals: int  # (P, 3), in the order of the batch
     cloud: int  # (N,) int32
     n_out: int  # N
