@@ -18,7 +18,7 @@ def test_a_point_stays_with_four_others_within_two_voxels():
     assert downsample_and_filter(np.concatenate([arms, longer]), 0.125, np.zeros(3)).tolist() == [0]
 
 
-@pytest.mark.parametrize(("width", "words"), [(0, "line.*name the"), (0.057, "on a"), (0.059, "check")])
+@pytest.mark.parametrize(("width", "words"), [(0, "line.*name x, y, z"), (0.057, "on a"), (0.059, "check")])
 def test_a_line_is_refused_without_advice_on_the_voxel(width, words):
     strip = np.c_[np.linspace(0, 10, 5000), np.tile([0, width], 2500), np.zeros(5000)]
     with pytest.raises(InputError, match=rf"wire\.ply.* {words}"):
