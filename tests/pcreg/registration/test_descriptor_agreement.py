@@ -68,7 +68,7 @@ def test_ten_points_with_like_descriptors_refine_a_motion_and_no_others_move_it(
 
 
 def test_points_further_apart_or_less_alike_move_it_less():
-    """Of 21 points two are 0.9 distances from their partners, two 0.5 from partners of half similarity."""
+    """Two of 21 points are 0.9 distances from their partners, two 0.5 from partners of half similarity."""
     points, features, off = np.argwhere(np.ones((3, 7, 1))).astype(float), np.eye(21), np.zeros((21, 3))
     off[[0, 20], 2], off[[6, 14], 1] = 0.9, 0.5  # opposite corners, so that nothing turns
     features[[6, 14]] = 0.4 * features[[6, 14]] + 0.2
