@@ -98,7 +98,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate
             figures = feature_match_recall(descriptor, validation, chosen.points, chosen.tau, chosen.minimum)
             if cfg.weights and not figures["feature_match_recall"]:
-                print("note: no pair matches; check the direction and the unit of poses.txt or pairs.txt")
+                print("note: no pair matches; check the direction and the unit of poses or transforms")
             return figures
 
         if ranks.first:

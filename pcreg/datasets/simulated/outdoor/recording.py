@@ -70,7 +70,7 @@ def record_by_two(seed: int, index: int, device: Device = "cpu", kind: str | Non
 
     The first LiDAR is that of `record`. The second is a solid-state one, or a spinning one with all of its
     beams or with every 2nd, 4th or 8th. In some recordings the sweeps of one LiDAR are fused into submaps.
-    The positions of moving things and the finest relief differ between the two.
+    Positions of moving things and the finest relief differ between the two. Half of the pairs are of both.
     """
     first, generator = random_of(seed, index, device)
     second = np.random.default_rng([seed, index, 1])
