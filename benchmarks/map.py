@@ -240,7 +240,7 @@ def retrieval(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
             pairs += (further := partners_of_partners(n, inliers))
             _screen(scans, further, inliers)
         screened = perf_counter()
-        first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 2))
+        first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n))
         shared = np.array([overlap[pair] for pair in pairs])
         truth = np.tril(overlap[:n, :n], -1)
         yield {

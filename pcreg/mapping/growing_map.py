@@ -38,7 +38,7 @@ from pcreg.runtime.workers import map_unordered
 log = logging.getLogger(__name__)
 
 SCREENED_TOGETHER = 8  # pairs, in 0.15 s: handing one to a worker costs the caller 0.7 ms
-ROUND_PAIRS = 16  # registered before the pose graph is solved again, or half of the scans
+ROUND_PAIRS = 16  # at least, registered before the pose graph is solved again; else one per scan
 MIN_ROUND = 0.02  # pairs per scan in a round: fewer are not worth solving all poses again
 MAX_PAIRS_PER_SCAN = 5
 # Between two maps with so many scans each, a refused pair makes others unlikely: after a refusal 2 of 71
@@ -159,7 +159,7 @@ class GrowingMap:
     def _rounds(self, after_round: Callable[[], object]) -> Iterator[ScanPair]:
         """Register pairs in rounds; yield each pair as it is done."""
         n = len(self.scans)
-        while len(chosen := self._proposed(max(ROUND_PAIRS, n // 2))) > MIN_ROUND * n:
+        while len(chosen := self._proposed(max(ROUND_PAIRS, n))) > MIN_ROUND * n:
             yield from self._answered(chosen)
             after_round()
 
