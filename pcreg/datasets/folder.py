@@ -11,10 +11,10 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pcreg.datasets.odometry import SCANS_IN_MEMORY, Odometry, far_middle
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import inverse, translation
+from pcreg.geometry.se3 import inverse, rigid, translation
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, natural, read_cloud
-from pcreg.io.motion import read_poses, rigid
+from pcreg.io.motion import read_poses
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.progress import progress

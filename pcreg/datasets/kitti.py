@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.geometry.se3 import transform
+from pcreg.geometry.se3 import rigid, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
-from pcreg.io.motion import read_poses, rigid
+from pcreg.io.motion import read_poses
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError, OutputError, refusing
 from pcreg.runtime.extras import load_open3d

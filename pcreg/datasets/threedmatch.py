@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.datasets.pickles import load_pickle, load_pth
+from pcreg.geometry.se3 import rigid
 from pcreg.io.cloud import cloud_of, coordinates, read_cloud
-from pcreg.io.motion import rigid
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError, refusing
 

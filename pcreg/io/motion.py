@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.geometry.se3 import rigid_motion, se3
+from pcreg.geometry.se3 import MAX_DEVIATION, rigid, rigid_motion, se3
 from pcreg.io.formats.text import open_text
 from pcreg.runtime.errors import InputError, refusing
-
-# Of an entry of R R^T from the identity, and of the length of a quaternion from 1. Rotations in the published
-# pair lists of 3DMatch deviate by up to 1.4e-3.
-MAX_DEVIATION = 5e-3
 
 
 def read_motion(path: str | Path) -> np.ndarray:
@@ -89,15 +85,3 @@ def _pose(line: np.ndarray, number: int) -> np.ndarray:
         return rigid(se3(Rotation.from_quat(line[4:]).as_matrix(), line[1:4]))
     except ValueError as error:
         raise ValueError(f"pose {number}: {error}") from error
-
-
-def rigid(matrix: np.ndarray) -> np.ndarray:
-    """Motion (4, 4) with the upper rows of a matrix (3 or 4, 4); ValueError unless it is rigid."""
-    R = matrix[:3, :3]
-    whole = len(matrix) == 3 or np.allclose(matrix[3], (0, 0, 0, 1))
-    # written so that NaN is refused too
-    if not (whole and np.isfinite(matrix).all() and np.allclose(R @ R.T, np.eye(3), atol=MAX_DEVIATION)):
-        raise ValueError("not a rotation and a translation")
-    if np.linalg.det(R) < 0:
-        raise ValueError("a mirror image, not a rotation")
-    return se3(R, matrix[:3, 3])

@@ -4,9 +4,8 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.datasets.folder import Folder, nearby, split_rows
 from pcreg.evaluation.trial import motion_errors
-from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
+from pcreg.geometry.se3 import inverse, rigid, rotation_about, se3, transform
 from pcreg.io.cloud import write_ply
-from pcreg.io.motion import rigid
 from pcreg.io.pairs import evenly, keep_evenly
 from pcreg.runtime.errors import InputError
 

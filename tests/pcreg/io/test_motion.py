@@ -86,7 +86,7 @@ def test_what_rounding_did_to_a_rotation_is_mended():
     [
         (T.T, "transpose"),
         (np.diag([-1.0, 1, 1, 1]), "mirror image"),
-        (T.round(1), "not rigid"),
+        (T.round(1), "not a rotation"),
         (np.diag([1e-3, 1e-3, 1e-3, 1]), "stretches by 0.001"),
         (np.eye(3), r"shape \(3, 3\)"),
         ("T.txt", "not an array of numbers"),

@@ -89,5 +89,5 @@ def test_the_call_takes_units_and_a_rounded_matrix_and_refuses_what_is_none(room
     found = verify(1000 * room.source, room.target, room.T_target_source.round(4).tolist(), **settings)
     assert found.registered
     assert correct(found, room.T_target_source)
-    with pytest.raises(InputError, match="T_target_source: is not rigid"):
+    with pytest.raises(InputError, match="T_target_source: is not a rotation"):
         verify(room.source, room.target, np.diag([2.0, 2, 2, 1]))
