@@ -80,18 +80,10 @@ def match_all(a: Array, b: Array, rows: np.ndarray | None = None) -> Matches:
         none = np.empty((0, 2), dtype=np.int64)
         return Matches(none, none)
     to_b = nearest(a if len(rows) == len(a) else a[like(rows, a)], b)
-    back = to_host(_nearest_of(to_b, b, a))
+    of_b, again = namespace(b).unique_inverse(to_b)  # repeated rows are compared once
+    back = to_host(nearest(b[of_b], a)[again])
     one_way = np.stack([rows, to_host(to_b)], axis=1)
     return Matches(one_way[back == rows], one_way)
-
-
-def _nearest_of(rows: Array, a: Array, b: Array) -> Array:
-    """Nearest rows of b (P,) for `rows` (P,) of a; repeated rows are compared once."""
-    xp = namespace(a)
-    is_one = xp.zeros_like(a[:, 0], dtype=xp.int64)
-    is_one[rows] = 1
-    found = nearest(a[xp.nonzero(is_one)[0]], b)
-    return found[(xp.cumulative_sum(is_one) - 1)[rows]]
 
 
 def match_within_bound(a: Array, b: Array) -> Matches:
