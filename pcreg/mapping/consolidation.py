@@ -156,9 +156,9 @@ class Consolidation:
         """Each question with its answer, from the records or computed, with a bar if there are words."""
         growing, kept = self.growing, self.growing.records.by_pair
         given = growing.work, growing.paths, growing.voxel
-        named = [(name_on_record(*given, each), each) for each in questions]
-        new = list({name: each for name, each in named if name not in kept}.values())
+        names = {each: name_on_record(*given, each) for each in questions}
+        new = {name: each for each, name in names.items() if name not in kept}.values()
         found = map_unordered(growing.executor, answered, given, new)
         for question, answer in progress(found, words, len(new)) if words else found:
-            growing.records.add({"pair": name_on_record(*given, question), "answer": answer})
-        return [(question, kept[name]["answer"]) for name, question in named]
+            growing.records.add({"pair": names[question], "answer": answer})
+        return [(each, kept[names[each]]["answer"]) for each in questions]

@@ -91,7 +91,7 @@ class Submap:
         return Submap(tuple(rows), inverse(poses[rows[0]]) @ poses[list(rows)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """A motion between two submaps to verify or, without one, a search for motions."""
 
