@@ -3,12 +3,12 @@
 Every other length of a registration is a multiple of the voxel size.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import Array, is_on_host, like, namespace, take, to_host
+from pcreg.arrays import Array, like, namespace, take, to_host
 from pcreg.runtime.errors import InputError
 
 MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
@@ -22,7 +22,6 @@ WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # bits of a cell's number within its b
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
 DISTINCT = 1_000_000  # cells along the extent: points of one such cell count once
 BISECTIONS = 12  # of the voxel sizes between MIN_VOXELS and MAX_VOXELS: to half a percent
-GPU_BISECTIONS = 3  # at once: a GPU counts the cells of seven sizes in less time than three waits for it take
 
 
 def extent(points: Array) -> float:
@@ -72,27 +71,27 @@ class Sample:
         if share > 0:
             columns = take(columns, rows, 1)
         counts = CellCounts(xp.astype(columns - xp.min(columns, axis=1, keepdims=True), xp.float32))
-        distinct = counts.occupied([extent / DISTINCT])[0] / columns.shape[1] if share > 0 else 1.0
+        distinct = counts.occupied(extent / DISTINCT) / columns.shape[1] if share > 0 else 1.0
         return Sample(round(len(some) * distinct), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
         """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
-        found = self.cell_counts.smallest_voxel(self.extent, lambda voxels: self.occupied(voxels) <= cells)
+        found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
         return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
         """True if cells of this size hold 2.5 points or more on average, counting at most 200,000 points."""
-        return bool(self.occupied([voxel])[0] <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL)
+        return self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
 
-    def occupied(self, voxels: Sequence[float]) -> np.ndarray:
-        """Numbers of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
-        return self.cell_counts.occupied(voxels) / self.kept
+    def occupied(self, voxel: float) -> float:
+        """Number of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
+        return self.cell_counts.occupied(voxel) / self.kept
 
 
 @dataclass(frozen=True)
 class CellCounts:
-    """Numbers of points in the cells of grids, by cell sizes (V,) in metres."""
+    """Numbers of points in the cells of grids, by the size of a cell in metres."""
 
     columns: Array  # (3, S) float32, S > 0, the points in metres, each coordinate from 0 up
 
@@ -104,67 +103,52 @@ class CellCounts:
         is that of the cloud in metres.
         """
 
-        def most_are_crowded(voxels: Sequence[float]) -> np.ndarray:
-            return 2 * self.crowded(voxels) >= self.columns.shape[1]
+        def most_are_crowded(voxel: float) -> bool:
+            return 2 * self.crowded(voxel) >= self.columns.shape[1]
 
         voxel = self.smallest_voxel(extent, most_are_crowded)
-        if voxel == extent / MIN_VOXELS and not most_are_crowded([voxel])[0]:  # too few points to decide
+        if voxel == extent / MIN_VOXELS and not most_are_crowded(voxel):  # too few points to decide
             return self
         xp = namespace(self.columns)
         kept = xp.nonzero(~self.is_isolated(voxel))[0]
         return CellCounts(take(self.columns, kept, 1))  # in C order, unlike columns[:, kept]
 
-    def smallest_voxel(self, extent: float, fits: Callable[[Sequence[float]], np.ndarray]) -> float:
+    def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
         """Smallest voxel size for the extent that `fits`, as larger ones do; else the largest, untested."""
         small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
-        at_once = 1 if is_on_host(self.columns) else GPU_BISECTIONS
-        for _ in range(0, BISECTIONS, at_once):
-            sizes = _bisected(small, large, at_once)
-            fitting = [False, *fits(sizes[1:-1]), True]
-            low, high = 0, len(sizes) - 1
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if fitting[middle] else (middle, high)
-            small, large = sizes[low], sizes[high]
+        for _ in range(BISECTIONS):
+            middle = (small * large) ** 0.5
+            small, large = (small, middle) if fits(middle) else (middle, large)
         return large
 
-    def occupied(self, voxels: Sequence[float]) -> np.ndarray:
-        """Numbers (V,) of cells that hold points."""
-        numbers = self._in_order(voxels)
-        return 1 + to_host((numbers[:, 1:] != numbers[:, :-1]).sum(1))
+    def occupied(self, voxel: float) -> int:
+        """Number of cells that hold points."""
+        numbers = self._in_order(voxel)
+        return 1 + int((numbers[1:] != numbers[:-1]).sum())
 
-    def crowded(self, voxels: Sequence[float]) -> np.ndarray:
-        """Numbers (V,) of points in cells that hold eight or more."""
-        numbers, others = self._in_order(voxels), MIN_CROWDED_POINTS - 1
+    def crowded(self, voxel: float) -> int:
+        """Number of points in cells that hold eight or more."""
+        numbers, others = self._in_order(voxel), MIN_CROWDED_POINTS - 1
         # Of n >= 8 points of a cell, in order, n - 7 have their seventh successor in it, and of these n - 8
         # are followed by another one: 8 (n - 7) - 7 (n - 8) = n
-        full = numbers[:, others:] == numbers[:, :-others]
-        return to_host(MIN_CROWDED_POINTS * full.sum(1) - others * (full[:, 1:] & full[:, :-1]).sum(1))
+        full = numbers[others:] == numbers[:-others]
+        return int(MIN_CROWDED_POINTS * full.sum() - others * (full[1:] & full[:-1]).sum())
 
     def is_isolated(self, voxel: float) -> Array:
         """True (S,) for points in blocks of 4 x 4 x 4 cells none of which holds two points."""
         xp = namespace(self.columns)
-        cells, cell, counts = xp.unique(self._numbers([voxel])[0], return_inverse=True, return_counts=True)
+        cells, cell, counts = xp.unique(self._numbers(voxel), return_inverse=True, return_counts=True)
         blocks, block = xp.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
         shared = xp.zeros_like(blocks, dtype=xp.bool)
         shared[block[counts > 1]] = True
         return ~shared[block][cell]
 
-    def _in_order(self, voxels: Sequence[float]) -> Array:
-        """Numbers (V, S) of the points' cells, sorted: in threads this is faster than a table."""
-        return namespace(self.columns).sort(self._numbers(voxels), stable=False)
+    def _in_order(self, voxel: float) -> Array:
+        """Numbers (S,) of the points' cells, sorted: in threads this is faster than a table."""
+        return namespace(self.columns).sort(self._numbers(voxel), stable=False)
 
-    def _numbers(self, voxels: Sequence[float]) -> Array:
-        """Number (V, S) int64 of each point's cell, in blocks of bits by axis."""
-        xp, cells_per_metre = namespace(self.columns), (1 / np.asarray(voxels)).astype(np.float32)
-        cells = self.columns[:, None] * like(cells_per_metre, self.columns)[:, None]
-        x, y, z = xp.astype(cells, xp.int64)
+    def _numbers(self, voxel: float) -> Array:
+        """Number (S,) int64 of each point's cell, in blocks of bits by axis."""
+        xp, cells_per_metre = namespace(self.columns), float(np.float32(1 / voxel))
+        x, y, z = xp.astype(self.columns * cells_per_metre, xp.int64)
         return x + (y << 20) + (z << 40)
-
-
-def _bisected(small: float, large: float, times: int) -> list[float]:
-    """Both sizes, and all sizes between them that `times` bisections may try, ascending."""
-    if times == 0:
-        return [small, large]
-    middle = (small * large) ** 0.5
-    return _bisected(small, middle, times - 1)[:-1] + _bisected(middle, large, times - 1)

@@ -41,7 +41,7 @@ def test_a_cloud_has_the_same_scale(rng):
     counts = here.cell_counts, there.cell_counts
     np.testing.assert_array_equal(*(to_host(each.columns) for each in counts))
     for voxel in (0.5, 0.1, 1e-5):
-        assert len({(*each.occupied([voxel]), *each.crowded([voxel])) for each in counts}) == 1
+        assert len({(each.occupied(voxel), each.crowded(voxel)) for each in counts}) == 1
     assert len({extent(each) for (each,) in on_both(points)}) == 1
     for (dot,) in on_both(np.ones((3, 3))):
         with pytest.raises(InputError, match="no two different points"):

@@ -80,5 +80,5 @@ def test_cells_are_counted(voxel):
     points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
     wanted = Counter(map(tuple, np.floor(points.T * np.float32(1 / voxel)).tolist()))
     counts = voxel_size.CellCounts(points)
-    assert counts.occupied([voxel]) == len(wanted)
-    assert counts.crowded([voxel]) == sum(count for count in wanted.values() if count >= 8)
+    assert counts.occupied(voxel) == len(wanted)
+    assert counts.crowded(voxel) == sum(count for count in wanted.values() if count >= 8)
