@@ -177,17 +177,17 @@ def _solved(rows: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray, voxe
     for scan in order[1:]:
         poses[scan] = poses[before[scan]] @ between[before[scan], scan]
     # The edges of a tree do not contradict each other
-    return poses if len(edges) < len(rows) else _optimised(rows, edges, poses, MAX_CLOSURE_VOXELS * voxel)
+    return poses if len(edges) < len(rows) else _optimised(ends, edges, poses, MAX_CLOSURE_VOXELS * voxel)
 
 
-def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:
-    """Poses (m, 4, 4) of the scans `rows` (m,), ascending, optimised from `poses`; the first stays.
+def _optimised(ends: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float) -> np.ndarray:
+    """Poses (m, 4, 4), optimised from `poses`; the first stays. `ends` (E, 2) of the edges are rows of them.
 
     Levenberg and Marquardt's method on the sum of s r^2 / (s + r^2) over the edges. r is the residual of an
     edge in standard deviations of its covariance, and s the square of `tolerance` metres in these units: so
     an edge that contradicts all others pulls little (Geman and McClure, 1985).
     """
-    source, target = np.searchsorted(rows, [(edge.source, edge.target) for edge in edges]).T
+    source, target = ends.T
     measured = np.linalg.inv([edge.T_target_source for edge in edges])
     root = np.linalg.inv(np.linalg.cholesky([edge.covariance for edge in edges]))  # of the information
     scale = tolerance**2 * (root[:, :, 5] ** 2).sum(1).mean()
@@ -210,9 +210,9 @@ def _optimised(rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, toler
         towards[:, 3:, :3] = -np.cross(back, relative[:, None, :3, 3])
         # A step x moves a pose T to T exp(x)
         blocks = np.stack([root, -root @ towards], axis=1) * weight[:, None, None, None]
-        ends, starts = np.stack([source, target], axis=1).ravel(), 2 * np.arange(len(edges) + 1)
+        starts = 2 * np.arange(len(edges) + 1)
         shape = 6 * len(edges), 6 * len(poses)
-        jacobian = bsr_array((blocks.reshape(-1, 6, 6), ends, starts), shape=shape).tocsc()[:, 6:]
+        jacobian = bsr_array((blocks.reshape(-1, 6, 6), ends.ravel(), starts), shape=shape).tocsc()[:, 6:]
         normal = jacobian.T @ jacobian
         normal += diags_array(damping * normal.diagonal())
         gradient = jacobian.T @ (weight[:, None] * residual).ravel()
