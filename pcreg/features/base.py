@@ -5,6 +5,7 @@ one feature row each. Features are compared by Euclidean distance.
 """
 
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -66,9 +67,9 @@ class Descriptor(Protocol):
 
 
 def check_voxel(voxel: float) -> None:
-    """Raise InputError unless the voxel size is positive and finite."""
-    if not 0 < voxel < np.inf:
-        raise InputError(f"voxel={voxel}: give metres, more than zero")
+    """Raise InputError unless the voxel size is a number, positive and finite."""
+    if isinstance(voxel, bool) or not isinstance(voxel, Real) or not 0 < voxel < np.inf:
+        raise InputError(f"voxel {voxel!r} is not a size; use a positive number of metres")
 
 
 def checked(descriptor: Descriptor, found: Description) -> Description:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pcreg.arrays import to_host
+from pcreg.features.base import check_voxel
 from pcreg.io.cloud import Cloud, cloud_of, coordinates, read_cloud
 from pcreg.registration.clouds.outliers import MAX_COORDINATE_METRES, without_outliers
 from pcreg.runtime.errors import InputError
@@ -35,7 +36,7 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     files, as in `read_cloud`. Raises InputError, which calls the cloud by `name`.
     """
     metres = _metres(unit, name)
-    if columns is not None and not _is(Integral, columns):
+    if columns is not None and not _is_whole(columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
     read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name))
@@ -103,14 +104,14 @@ def _metres(unit: str, name: str) -> float:
 
 def check_seed(seed: int) -> None:
     """Raise InputError unless the seed is a whole number, 0 or more."""
-    if not _is(Integral, seed) or seed < 0:
+    if not _is_whole(seed) or seed < 0:
         raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
 
 
 def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
     """Raise InputError for a setting of another type, or a voxel size out of range."""
-    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
-        raise InputError(f"voxel {voxel!r} is not a size; use a positive number of metres")
+    if voxel is not None:
+        check_voxel(voxel)
     if not isinstance(weights, str | Path | None):
         raise InputError(f"weights={weights!r}: name a .safetensors file")
     if not isinstance(device, str):
@@ -136,5 +137,5 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
     )
 
 
-def _is(kind: type, value: object) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -55,7 +55,7 @@ def test_rows_that_are_no_points_are_refused_and_float32_is_taken():
         with pytest.raises(InputError, match=words):
             FPFH(0.05).describe(*given)
     for voxel in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(InputError, match="give metres, more than zero"):
+        with pytest.raises(InputError, match="is not a size"):
             FPFH(voxel)
 
 

@@ -73,7 +73,7 @@ def test_what_is_no_descriptor_or_prior_is_refused(room, registrar):
         Registrar(descriptor=Own)  # a class
     without_length = Own(VOXEL)
     without_length.voxel = 0.0
-    with pytest.raises(InputError, match=r"voxel=0\.0: give metres"):
+    with pytest.raises(InputError, match=r"voxel 0\.0 is not a size"):
         Registrar(descriptor=without_length)
     for option in ({"voxel": 0.1}, {"weights": "w.safetensors"}):
         with pytest.raises(InputError, match="the descriptor is an object; leave this out"):
