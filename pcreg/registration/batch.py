@@ -84,7 +84,7 @@ def settings_of(
         "weights": registrar.fingerprint,
         "voxel": registrar.voxel,
         "unit": unit,
-        "viewpoint": viewpoint if isinstance(viewpoint, str) else np.asarray(viewpoint).tolist(),
+        "viewpoint": viewpoint,
         "columns": columns,
         "seed": seed,
         "prior": prior.to_dict(),
@@ -178,8 +178,7 @@ class Work:
         if found is None:
             return refused | {"error": error}
         units = self.files[pair[0]].units, self.files[pair[1]].units
-        local = found.local_covariance
-        more = {"error": "", "local_covariance": None if local is None else local.tolist()}
+        more = {"error": "", "local_covariance": found.local_covariance}
         return record_of(found, pair, units, self.registrar.descriptor, self.seed) | more
 
 
