@@ -98,10 +98,11 @@ def match_within_bound(a: Array, b: Array) -> Matches:
         found = match_within_bound(b, a)
         rows, one_way = found.rows[:, ::-1], found.one_way[:, ::-1]
         return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
-    return match_all(a, b, evenly(len(a), max(MAX_COMPARED_PAIRS // max(len(b), 1), MIN_KEYPOINTS)))
+    most = max(MAX_COMPARED_PAIRS // max(len(b), 1), MIN_KEYPOINTS)
+    return match_all(a, b, spread_rows(len(a), most))
 
 
-def evenly(count: int, most: int) -> np.ndarray:
+def spread_rows(count: int, most: int) -> np.ndarray:
     """Rows (K,), at most `most` of `count`, evenly spaced."""
     return np.arange(min(count, most)) * count // max(min(count, most), 1)
 

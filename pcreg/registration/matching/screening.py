@@ -15,7 +15,7 @@ import numpy as np
 from pcreg.arrays import like, to_host
 from pcreg.geometry.se3 import moved_by_each
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.matching.nearest import evenly
+from pcreg.registration.matching.nearest import spread_rows
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.runtime import parallel
@@ -40,7 +40,7 @@ class Keypoints:
     @staticmethod
     def of(cloud: DescribedCloud, voxel: float) -> "Keypoints":
         """At most 5,000 points of a cloud that was described at `voxel` metres."""
-        rows = evenly(len(cloud.points), MAX_KEYPOINTS)
+        rows = spread_rows(len(cloud.points), MAX_KEYPOINTS)
         some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
         return Keypoints(*some, voxel)
 
@@ -83,7 +83,7 @@ def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
 
 def mutual_matches(source: Keypoints, target: Keypoints) -> tuple[np.ndarray, np.ndarray]:
     """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
-    queries = evenly(len(source.points), MAX_QUERIES)
+    queries = spread_rows(len(source.points), MAX_QUERIES)
     points, features = source.points[queries], source.features[queries]
     nearest = nearest_rows(features, target.features)
     mutual = nearest_rows(target.features[nearest], features) == np.arange(len(features))
