@@ -94,8 +94,11 @@ def register_all(
         raise InputError(f"clouds={str(clouds)!r} is one cloud; pass a list of them")
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    own = TemporaryDirectory(prefix="pcreg-map-")
-    with own if folder is None else locked(os.path.expanduser(folder), "name another one") as place:
+    if folder is None:
+        own = TemporaryDirectory(prefix="pcreg-map-")
+    else:
+        own = locked(os.path.expanduser(folder), "name another one")
+    with own as place:
         kept = Path(place)
         files = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
         file_of_array = re.compile(re.escape(str(kept / "scans" / "cloud_")) + r"(\d+)\.npy")  # temporary
