@@ -40,7 +40,7 @@ class Consolidation:
 
     def __init__(self, growing: GrowingMap) -> None:
         self.growing = growing
-        self.joints: dict[frozenset[Edge], Question | None] = {}  # between parts, by all edges of both
+        self.questions: dict[frozenset[Edge], Question | None] = {}  # on two parts, by all edges of both
         self.refused: list[Joint] = []  # the likeliest between maps that are not joined
 
     def run(self) -> None:
@@ -105,9 +105,9 @@ class Consolidation:
             outweighed |= {growing.pair_of(each): OUTWEIGHED for each in chain.from_iterable(others)}
             own = [growing.edges[growing.pair_of(each)] for each in place]
             parts = (edges_of_part[part[end]] for end in (place[0].source, place[0].target))
-            if (rests_on := frozenset(chain(own, *parts))) not in self.joints:
-                self.joints[rests_on] = placement.joint(place)
-            if question := self.joints[rests_on]:
+            if (rests_on := frozenset(chain(own, *parts))) not in self.questions:
+                self.questions[rests_on] = placement.joint(place)
+            if question := self.questions[rests_on]:
                 asked.append((own, question))
         answers = self._ask([question for _, question in asked])
         return outweighed, [(own, answer) for (own, _), (_, answer) in zip(asked, answers, strict=True)]
