@@ -2,10 +2,13 @@ import os
 import shutil
 import signal
 import sys
+import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from pcreg.runtime.workers import executor_of
 from tests.processes import CHECKOUT, FOREIGN, run
@@ -50,6 +53,25 @@ def wheel(tmp_path_factory) -> Path:
     run(*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), ".", cwd=tree)
     (built,) = folder.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="session")
+def core(wheel, tmp_path_factory) -> Path:
+    """Folder as `pip install` of the wheel without extras fills it; required packages are links."""
+    folder = tmp_path_factory.mktemp("core")
+    zipfile.ZipFile(wheel).extractall(folder)
+    (own,) = folder.glob("*.dist-info")
+    waiting, done = [Requirement(line) for line in Distribution.at(own).requires], set()
+    while waiting:
+        needed = waiting.pop()
+        if needed.name in done or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        done.add(needed.name)
+        found = distribution(needed.name)
+        waiting += map(Requirement, found.requires or [])
+        for name in {file.parts[0] for file in found.files} - {"..", "__pycache__"}:
+            (folder / name).symlink_to(found.locate_file(name))
+    return folder
 
 
 @pytest.fixture(scope="session")

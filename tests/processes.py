@@ -25,6 +25,12 @@ def started(*words: object, **options: object) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, *map(str, words)], **usual | options)
 
 
+def in_core(core, code: str, *words: str, cwd) -> subprocess.CompletedProcess[str]:
+    """Run code, before which sys is imported, in a Python that sees only the folder `core`."""
+    command = [sys.executable, "-I", "-S", "-c", f"import sys\nsys.path.insert(0, sys.argv[1])\n{code}"]
+    return subprocess.run([*command, core, *words], cwd=cwd, capture_output=True, text=True)
+
+
 def run(*command, cwd) -> str:
     """Output of a command, run without this process's PYTHONPATH; failure fails the test."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
