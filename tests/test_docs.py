@@ -22,7 +22,7 @@ PAGES = [
     *sorted(CHECKOUT.glob("weights/*.md")),
 ]
 TOP = ("benchmarks", "configs", "datasets", "docs", "examples", "kernels", "pcreg", "tests", "weights")
-SIZE = 0.7  # of the room: half as many voxels
+SIZE = 0.6  # of the room: fewer voxels
 GROUPS = [path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "experiment"]
 # Notes are dated records: they name the files and functions of their day.
 NOTES = [page for page in PAGES if page.parent.name == "notes"]
