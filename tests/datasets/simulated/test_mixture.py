@@ -24,7 +24,10 @@ def few_clouds(monkeypatch):
     monkeypatch.setattr(objects, "VIEWS", (3, 3))
     monkeypatch.setattr(terrestrial, "STATIONS", (2, 2))
     monkeypatch.setattr(terrestrial, "ROWS", (96,))
-    monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall"))
+    monkeypatch.setattr(terrestrial, "COLUMNS", (256,))
+    hall = partial(outdoor.record, kind="hall")
+    for name in ("record", "record_by_two"):
+        monkeypatch.setattr(outdoor, name, hall)
     monkeypatch.setattr(recording, "LIDARS", dict.fromkeys(recording.LIDARS, recording.LIDARS["VLP-16"]))
     scans = partial(indoor.record_scans, scans=3, camera=replace(WIDE, width=208, height=156))
     for name in ("record", "record_by_two", "record_scans"):
