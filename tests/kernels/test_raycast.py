@@ -25,7 +25,7 @@ def test_kernel_and_definition_meet_the_same(R, per_ray):
 @pytest.mark.parametrize("shape", Shape)
 def test_each_shape(shape):
     rng = np.random.default_rng(int(shape))
-    hits = both_are_alike(*rays(rng, 4, 70), *solids(rng, P, shape))
+    hits = both_are_alike(*rays(rng, 4, 33), *solids(rng, P, shape))
     assert (hits.solid >= 0).float().mean() > 0.2
 
 
