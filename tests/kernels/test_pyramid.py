@@ -14,18 +14,13 @@ def batch():
 
 
 @pytest.mark.parametrize("snap", [False, True])
-def test_every_level_is_a_subset_of_the_finer_one(batch, snap):
-    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, snap=snap))
+def test_every_level_is_a_subset_of_the_finer_one_and_triplets_connect_them(batch, snap):
+    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, stem_kernel_size=5, snap=snap))
     for fine, coarse in zip(pyramid.levels, pyramid.levels[1:], strict=False):
         originals = {tuple(point) for point in fine.points.tolist()}
         assert {tuple(point) for point in coarse.points.tolist()} <= originals
         assert 0 < len(coarse) < len(fine)
         assert coarse.lengths[1] == 0
-
-
-@pytest.mark.parametrize("snap", [False, True])
-def test_triplets_connect_the_levels(batch, snap):
-    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, stem_kernel_size=5, snap=snap))
     sizes = [len(level) for level in pyramid.levels]
     assert [(t.n_out, t.n_in, t.n_cells) for t in pyramid.same] == [(n, n, 27) for n in sizes]
     down = [(t.n_out, t.n_in) for t in pyramid.down]
@@ -47,7 +42,7 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "stem_kernel_size", "n_levels"), [({}, 5, 3), ({"snap": True}, 3, 3), ({"kernel": "ppf"}, 3, 2)]
+    ("kind", "stem_kernel_size", "n_levels"), [({}, 5, 3), ({"snap": True}, 3, 2), ({"kernel": "ppf"}, 3, 2)]
 )
 def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size, n_levels):
     """Search by Triton's kernels, on a GPU or else in the interpreter, compared with the CPU's."""
@@ -83,3 +78,10 @@ def test_the_first_layer_counts_what_its_kernels_would_see(batch, kind):
     pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, stem_kernel_size=3, **kind))
     counts = [torch.bincount(i, minlength=len(batch)) for i, _ in pyramid.same[0].segments()]
     assert torch.equal(pyramid.stem, torch.stack(counts).int())
+
+
+def test_clouds_are_moved_to_their_lower_corners():
+    batch = PointBatch.from_clouds([np.array([[5e5, 4e6, 10.0], [5e5 + 1e-3, 4e6, 10.0]]), -np.ones((1, 3))])
+    assert batch.lengths.tolist() == [2, 1]
+    expected = torch.tensor([[0, 0, 0], [1e-3, 0, 0], [0, 0, 0]])
+    torch.testing.assert_close(batch.points, expected, rtol=0, atol=1e-6)
