@@ -1,10 +1,12 @@
 """Settings of the verbs: each has a type and a comment, and wrong values are refused in words."""
 
 import importlib
+import inspect
 import os
 import sys
 
 import pytest
+from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from pcreg.cli import config
@@ -96,7 +98,7 @@ def test_a_parameter_that_the_configuration_does_not_name_may_be_added():
 
 @pytest.mark.parametrize("experiment", sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml")))
 def test_every_experiment_composes_with_every_replay(experiment):
-    for more in ([], ["data@replay=folder", "replay.root=y"], ["protocol=kitti"]):
+    for more in ([], ["data@replay=folder", "replay.root=y", "protocol=kitti"]):
         root = [] if experiment == "simulated" else ["data.root=x"]
         cfg = compose_config("train", [f"experiment={experiment}", *root, *more])
         assert (cfg.name, cfg.out) == (experiment, f"outputs/train/{experiment}")
@@ -176,3 +178,14 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     fail = importlib.import_module("of_this_test").Mine.fail
     assert run("data=mine", "data.root=x", "+data.voxel=1", command=fail) == 2
     assert "of_this_test.py, line 4: raised LookupError: of mine; correct" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["3dmatch", "kitti", "folder"])
+def test_every_argument_of_a_data_set_has_its_key_and_default(name):
+    cfg = OmegaConf.load(CONFIGS / "data" / f"{name}.yaml")
+    parameters = inspect.signature(get_class(cfg.pop("_target_"))).parameters
+    assert OmegaConf.missing_keys(cfg) == {"root"}
+    assert list(cfg) == list(parameters)
+    for key in set(cfg) - {"root", "benchmark"}:
+        default = parameters[key].default
+        assert (tuple(cfg[key]) if isinstance(default, tuple) else cfg[key]) == default
