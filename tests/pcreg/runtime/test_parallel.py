@@ -10,7 +10,7 @@ from pcreg.mapping.submap import answered
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from pcreg.registration.matching.nearest import match_all
 from pcreg.registration.matching.screening import screen
-from pcreg.runtime import parallel
+from pcreg.runtime import cached_property, parallel
 
 
 def test_answers_come_in_the_order_of_the_items():
@@ -86,3 +86,20 @@ def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
     for _ in range(3):
         for one, several in zip(alone, answers(4), strict=True):
             np.testing.assert_array_equal(one, several)
+
+
+def test_it_is_computed_once_for_each_object():
+    class Squared:
+        def __init__(self, number):
+            self.number, self.calls = number, 0
+
+        @cached_property
+        def value(self):
+            """The square."""
+            self.calls += 1
+            return self.number**2
+
+    two, three = Squared(2), Squared(3)
+    assert [two.value, two.value, three.value, two.calls] == [4, 4, 9, 1]
+    del two.value
+    assert [two.value, two.calls, Squared.value.__doc__] == [4, 2, "The square."]
