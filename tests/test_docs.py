@@ -1,20 +1,22 @@
-"""Links, files, names of Python, commands and settings in the pages exist."""
+"""Links, files, names of Python, commands and settings in the pages exist, and their site builds."""
 
 import importlib
 import json
 import re
 import shlex
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
+import pcreg
 from pcreg.cli.config import CONFIGS, compose_config, flat
 from pcreg.cli.register import parsed
 from pcreg.geometry.se3 import rotation_error, se3
 from pcreg.io.cloud import write_ply
-from tests.processes import CHECKOUT
+from tests.processes import CHECKOUT, python
 
 PAGES = [
     CHECKOUT / "README.md",
@@ -138,3 +140,11 @@ def test_the_example_of_registering_runs(names, room):
     assert rotation_error(result.T_target_source, room.T_target_source) < 1
     assert names["rows"].shape == (result.inliers, 2)
     assert names["moved"].shape == names["source"].shape
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the generator needs Python 3.11")
+def test_the_site_builds_without_a_warning_and_describes_every_public_name(tmp_path):
+    python("-m", "mkdocs", "build", "--strict", "-d", tmp_path / "site")
+    page = (tmp_path / "site" / "api" / "index.html").read_text()
+    for name in set(pcreg.__all__) - {"__version__"}:
+        assert f'.{name}" class="doc' in page, name
