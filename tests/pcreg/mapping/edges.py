@@ -1,12 +1,16 @@
-"""Pose graphs with a given answer."""
+"""Pose graphs with a given answer, and scans of given points."""
 
 from types import SimpleNamespace
 
 import numpy as np
 
+from pcreg.geometry.normals import normals_of
 from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3
 from pcreg.mapping.graph import Edge
 from pcreg.mapping.growing_map import GrowingMap
+from pcreg.mapping.submap import Scan
+from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.matching.screening import Keypoints
 from pcreg.runtime.records import Records
 
 VOXEL = 0.05
@@ -49,6 +53,11 @@ def wrong(source: int, target: int, confidence: float = 0.95) -> Edge:
 def probes(n: int) -> list[np.ndarray]:
     rng = np.random.default_rng(9)
     return [rng.uniform(-1, 1, (50, 3)) for _ in range(n)]
+
+
+def scan(points: np.ndarray) -> Scan:
+    keypoints = Keypoints(points.astype(np.float32), np.ones((len(points), 4), np.float32), VOXEL)
+    return Scan(LocalFrame(np.zeros(3), 1e-6), keypoints, points, normals_of(points, 3 * VOXEL)[0])
 
 
 def growing_map(folder, scans):

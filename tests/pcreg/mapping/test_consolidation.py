@@ -6,8 +6,7 @@ import pytest
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform, translation_error
 from pcreg.mapping import consolidation
 from pcreg.mapping.consolidation import CONTRADICTED, OUTWEIGHED, SEVERED, Consolidation
-from tests.pcreg.mapping.edges import COVARIANCE, edge, growing_map, measured
-from tests.pcreg.mapping.test_overlap import scan
+from tests.pcreg.mapping.edges import COVARIANCE, edge, growing_map, measured, scan
 from tests.pcreg.registration.test_icp import corner
 
 N = 7

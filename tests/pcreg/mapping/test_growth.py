@@ -8,8 +8,7 @@ import pytest
 from pcreg.mapping import consolidation, graph
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import FEW_SCANS, GrowingMap
-from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, growing_map, measured, probes, random_poses
-from tests.pcreg.mapping.test_overlap import scan
+from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, growing_map, measured, probes, random_poses, scan
 
 FEW, MANY = 30, 180
 
