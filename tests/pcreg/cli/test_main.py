@@ -1,7 +1,7 @@
 """`pcreg` and its verbs."""
 
 import re
-from importlib.metadata import version
+from importlib import metadata
 
 import pytest
 
@@ -15,9 +15,11 @@ def test_help_lists_the_verbs(capsys):
     assert listed == list(VERBS) == verbs
 
 
-def test_version(capsys):
+def test_version(monkeypatch, capsys):
+    installed = metadata.version("pcreg")
+    monkeypatch.setattr(metadata, "version", None)  # a checkout that is not installed has it, too
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"pcreg {version('pcreg')}\n"
+    assert capsys.readouterr().out == f"pcreg {installed}\n"
 
 
 @pytest.mark.parametrize(
