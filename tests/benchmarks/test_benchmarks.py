@@ -76,10 +76,6 @@ def test_register(run, pair):
     ]
 
 
-def test_nothing_to_measure_is_refused(run):
-    assert run("pairs.py") == 2
-
-
 def test_every_way_is_held_against_the_truth(run, pair):
     ways = ["gravity", "nearer", "open3d"]
     assert run("pairs.py", "--lidar", ".", "--ways", *ways) == 0
@@ -162,8 +158,9 @@ def test_operators_outside_git(folder):
     assert float(row["forward"]) > 0
 
 
-def test_bad_input_is_one_sentence(run, capsys):
-    assert run("network.py", "operators", "missing.ply") == 2
+@pytest.mark.parametrize("words", ["pairs.py", "network.py operators missing.ply"])
+def test_bad_input_is_one_sentence(run, capsys, words):
+    assert run(*words.split()) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert len(error.splitlines()) == 1

@@ -30,25 +30,16 @@ def test_a_small_cloud_keeps_two_and_a_half_points_per_cell(scan):
     assert len(few) / len(voxel_downsample(few, voxel_of(few))) == pytest.approx(2.5, rel=0.25)
 
 
-def test_repeated_points_count_once(scan):
-    few = scan[:: len(scan) // 4000]
+def test_neither_repetition_nor_unit_place_direction_and_strays_matter_much(scan):
+    rng = np.random.default_rng(0)
+    few, voxel = scan[:: len(scan) // 4000], voxel_of(scan)
     assert voxel_of(np.repeat(few, 30, axis=0)) == pytest.approx(voxel_of(few), rel=0.05)
-
-
-@pytest.mark.parametrize("factor", [0.001, 1000.0])
-def test_the_unit_of_length_does_not_matter(scan, factor):
-    assert voxel_of(scan * factor) == pytest.approx(factor * voxel_of(scan), rel=0.05)
-
-
-def test_neither_place_nor_direction_matter_much(scan):
-    moved = transform(se3(random_rotation(np.random.default_rng(0)), np.array([5e5, 4e6, 100])), scan)
-    assert voxel_of(moved) == pytest.approx(voxel_of(scan), rel=0.15)
-
-
-def test_strays_do_not_matter(scan):
-    strays = np.random.default_rng(0).uniform(-500, 500, (len(scan) // 100, 3))
-    both = np.random.default_rng(1).permutation(np.concatenate([scan, strays]))
-    assert voxel_of(both) == pytest.approx(voxel_of(scan), rel=0.1)
+    for factor in (0.001, 1000.0):
+        assert voxel_of(scan * factor) == pytest.approx(factor * voxel, rel=0.05)
+    moved = transform(se3(random_rotation(rng), np.array([5e5, 4e6, 100])), scan)
+    assert voxel_of(moved) == pytest.approx(voxel, rel=0.15)
+    strays = rng.uniform(-500, 500, (len(scan) // 100, 3))
+    assert voxel_of(rng.permutation(np.concatenate([scan, strays]))) == pytest.approx(voxel, rel=0.1)
 
 
 def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outliers():
