@@ -3,6 +3,7 @@ import shutil
 import signal
 import sys
 import zipfile
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -90,6 +91,14 @@ def environment(wheel, tmp_path_factory) -> Path:
     heavy = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (packages / "heavy.pth").write_text("".join(f"{path}\n" for path in heavy))
     return root
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    """Give PyTorch three threads."""
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(1)
 
 
 @pytest.fixture

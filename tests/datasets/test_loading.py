@@ -46,14 +46,9 @@ class Threads(Refuses):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_what_is_loaded_is_made_by_one_thread(workers):
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        assert list(load(Threads(), workers=workers, batch_size=None)) == [1]
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
+def test_what_is_loaded_is_made_by_one_thread(workers, three_threads):
+    assert list(load(Threads(), workers=workers, batch_size=None)) == [1]
+    assert torch.get_num_threads() == 3
 
 
 TRAINING = """

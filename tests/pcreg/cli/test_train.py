@@ -16,11 +16,11 @@ from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
 from pcreg.runtime.errors import InputError
 from pcreg.training.checkpoint import load_checkpoint
+from tests.kernels.clouds import needs_gpu
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
 from tests.processes import started
 
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 
 
@@ -126,19 +126,14 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path, device):
         train(cfg)
 
 
-def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
+def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path, three_threads):
     common = ["experiment=folder", f"data.root={scans}", *TINY, "epochs=1", "validate.points=100"]
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
     trained = []
-    try:
-        for workers in (0, 1):
-            out = tmp_path / f"{workers}"
-            train(compose_config("train", [*common, f"workers={workers}", f"out={out}"]))
-            trained.append(load_checkpoint(out / "last.pt")["network"])
-            assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
+    for workers in (0, 1):
+        out = tmp_path / f"{workers}"
+        train(compose_config("train", [*common, f"workers={workers}", f"out={out}"]))
+        trained.append(load_checkpoint(out / "last.pt")["network"])
+        assert torch.get_num_threads() == 3
     assert all(torch.equal(tensor, trained[1][name]) for name, tensor in trained[0].items())
 
 

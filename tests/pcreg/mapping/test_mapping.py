@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
@@ -21,6 +20,7 @@ from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked
+from tests.kernels.clouds import needs_gpu
 from tests.rooms import stored_room
 
 VOXEL = 0.2
@@ -110,7 +110,7 @@ def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp
     assert (tmp_path / "pairs.jsonl").read_text().splitlines() == lines
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@needs_gpu
 def test_workers_that_share_a_gpu_make_the_map_of_one_process(places, tmp_path):
     for workers in (0, 2):
         out = tmp_path / str(workers)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import WEIGHTS
@@ -18,6 +17,7 @@ from pcreg.registration.clouds import prepared, stored
 from pcreg.registration.registrar import Registrar, _of_process
 from pcreg.registration.strategy import scales as scales_module
 from pcreg.runtime.errors import InputError
+from tests.kernels.clouds import needs_gpu
 from tests.pcreg.devices import TORCH, load_on
 
 VOXEL = 0.1
@@ -91,7 +91,7 @@ def test_a_worker_without_the_gpu_ends_the_run_and_blames_no_pair(descriptor, sc
     assert not (tmp_path / "out" / "pairs.jsonl").exists()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@needs_gpu
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
 def test_workers_that_share_a_gpu_give_the_answers_of_one_process(descriptor, lists, tmp_path):
     registrar = Registrar(descriptor=descriptor, device=TORCH)

@@ -58,19 +58,14 @@ def test_a_forked_child_registers_what_its_parent_registered(tmp_path):
     python("-c", FORKED, *moved_sheet(tmp_path), env=os.environ | {"OMP_NUM_THREADS": "4"})
 
 
-def test_contexts_that_overlap_in_two_threads_leave_each_thread_what_it_had():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+def test_contexts_that_overlap_in_two_threads_leave_each_thread_what_it_had(three_threads):
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
 
-            def threads(executor, do=None):
-                return executor.submit(lambda: (do and do(), torch.get_num_threads())[1]).result()
+        def threads(executor, do=None):
+            return executor.submit(lambda: (do and do(), torch.get_num_threads())[1]).result()
 
-            assert (threads(first), threads(second)) == (3, 3)
-            assert threads(first, ONE_THREAD.__enter__) == threads(second, ONE_THREAD.__enter__) == 1
-            assert threads(first, ONE_THREAD.__exit__) == 3
-            assert threads(second) == 1
-            assert threads(second, ONE_THREAD.__exit__) == 3
-    finally:
-        torch.set_num_threads(before)
+        assert (threads(first), threads(second)) == (3, 3)
+        assert threads(first, ONE_THREAD.__enter__) == threads(second, ONE_THREAD.__enter__) == 1
+        assert threads(first, ONE_THREAD.__exit__) == 3
+        assert threads(second) == 1
+        assert threads(second, ONE_THREAD.__exit__) == 3
