@@ -38,9 +38,7 @@ class Share(WorkerPlugin):
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
     """Yield the workers of a scheduler; InputError for none, several threads in one, or another pcreg."""
-    remedy = (
-        "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
-    )
+    remedy = "start one with `dask scheduler` and give the address it prints, such as tcp://10.0.0.1:8786"
     unreachable = f"{address or 'no address'}: no Dask scheduler answers ({{error}}); {remedy}"
     with refusing(unreachable, OSError, RuntimeError, TypeError, ValueError):
         # Connect once first, as a Client retries; in a thread, as a notebook has an event loop in this one
@@ -71,5 +69,8 @@ def executor_at(address: str, device: str) -> Iterator[Executor]:
 
 async def _connect(address: str) -> None:
     """Connect to the address once; OSError or ValueError if that fails."""
-    arguments = Security().get_connection_args("client")
-    await (await connect(address, timeout=MAX_SECONDS, **arguments)).close()
+    connection = connect(address, timeout=MAX_SECONDS, **Security().get_connection_args("client"))
+    try:  # other services, such as Dask's dashboard, answer nothing, or what is read as a huge size
+        await (await asyncio.wait_for(connection, 2 * MAX_SECONDS)).close()
+    except (asyncio.TimeoutError, MemoryError) as error:
+        raise ValueError("another service listens there") from error

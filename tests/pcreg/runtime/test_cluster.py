@@ -7,6 +7,7 @@ import asyncio
 import csv
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -112,9 +113,11 @@ def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     with pytest.raises(InputError, match="has 0 workers; start them with"), executor_of(scheduler):
         pass
     monkeypatch.setattr("pcreg.runtime.cluster.MAX_SECONDS", 0.2)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "nonsense", ""):
+    port = (silent := socket.create_server(("127.0.0.1", 0))).getsockname()[1]  # as that of Dask's dashboard
+    for address in (f"tcp://127.0.0.1:{port}", "tcp://127.0.0.1:1", "nonsense://x", "nonsense", ""):
         with pytest.raises(InputError, match="no Dask scheduler answers"), executor_of(address):
             pass
+    silent.close()
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install .*\[cluster\]'"), executor_of(scheduler):
         pass
