@@ -55,7 +55,8 @@ class Scales:
             )
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
-        self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
+        self.descriptor, self.device = descriptor, choose_device(device)
+        self.voxel = None if voxel is None else float(voxel)  # one of NumPy is not for JSON
         self.weights = None if weights is None else Path(os.path.expanduser(weights))
         if descriptor == "fpfh" and self.custom is None:
             require("fpfh", "descriptor fpfh")

@@ -79,7 +79,7 @@ class SingleScaleRegistrar:
 
     @property
     def voxel(self) -> float:
-        return self.descriptor.voxel
+        return float(self.descriptor.voxel)
 
     @property
     def match_distance(self) -> float:
