@@ -141,7 +141,7 @@ def check_out(folder: Path) -> None:
 def refuse_to_overwrite(files: Iterable[str | Path], *written: Path) -> None:
     """Raise InputError if one of the input `files` is among those that will be `written`."""
     for file in files:
-        if os.path.realpath(file) in map(os.path.realpath, written):
+        if os.path.realpath(os.path.expanduser(file)) in map(os.path.realpath, written):
             raise InputError(f"{file}: would be overwritten; name another folder with --out")
 
 

@@ -26,7 +26,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud, state_of
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import record_of
-from pcreg.runtime.errors import InputError, attempted, in_short
+from pcreg.runtime.errors import InputError, attempted, in_short, refusing
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -49,19 +49,20 @@ def pairs_of(listed: str, *more: str, left_out: Callable[[str], bool] = lambda p
     such as scan_2 before scan_10, form pairs with the file before each. Patterns do not match files that are
     `left_out`. Raises InputError if there are no pairs.
     """
-    is_file = os.path.isfile(listed) or not has_magic(listed)
-    if more or not is_file or Path(listed).suffix.lower() not in (".csv", ".tsv", ".txt"):
+    path = Path(expanduser(listed))
+    is_file = os.path.isfile(path) or not has_magic(listed)
+    if more or not is_file or path.suffix.lower() not in (".csv", ".tsv", ".txt"):
         return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more), left_out=left_out))]
-    try:
-        text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
-        separator = next((mark for mark in ",;\t" if mark in text), ",")
+    if not os.path.exists(path):
+        raise InputError(f"{listed}: no such file; check the path")
+    unusable = f"{listed}: cannot be read as a list of pairs ({{error}}); write lines SOURCE,TARGET"
+    with refusing(unusable, OSError, ValueError, csv.Error):
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
+        lines = list(filter(str.strip, text.splitlines()))
+        separator = next((mark for mark in "\t;," if all(mark in line for line in lines)), ",")
         rows = list(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True))
         if "\0" in text:
             raise ValueError("no text, or in UTF-16")
-    except FileNotFoundError as error:
-        raise InputError(f"{listed}: no such file; check the path") from error
-    except (OSError, ValueError, csv.Error) as error:
-        raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
     named = {}
     for number, row in enumerate(rows, start=1):
         names = [name.strip() for name in row]
@@ -69,7 +70,7 @@ def pairs_of(listed: str, *more: str, left_out: Callable[[str], bool] = lambda p
             continue
         if len(names) < 2 or not all(names[:2]) or all(map(is_number, names)):
             raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
-        named[tuple(str(Path(listed).parent / expanduser(name)) for name in names[:2])] = None
+        named[tuple(str(path.parent / expanduser(name)) for name in names[:2])] = None
     if not named:
         raise InputError(f"{listed}: holds no pairs; write lines SOURCE,TARGET")
     return list(named)
@@ -193,12 +194,10 @@ def examined_files(
         registrar.wait_for_kernels()  # else all workers of a GPU would compile them at the same time
     found = map_unordered(executor, _examined, (registrar,), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
-    noted = [f"{file.path}: {note}" for file in examined.values() for note in file.notes]
-    if noted:
+    if noted := [f"{file.path}: {note}" for file in examined.values() for note in file.notes]:
         log.warning(in_short(noted))
     if needed and all(file.error for file in examined.values()):
-        error = examined[files[0].path].error
-        raise InputError(f"none of the {len(files)} files can be used: {error}")
+        raise InputError(f"none of the {len(files)} files can be used: {examined[files[0].path].error}")
     return examined
 
 

@@ -111,14 +111,13 @@ class Registration:
             columns: As in `register`.
 
         Returns:
-            (N, 3), metres, a row for each row of the array or file; NaN for rows without a point.
+            (N, 3), metres, a row for each row of the array or file; NaN for rows that are not finite.
 
         Raises:
             InputError: For a file or an array that holds no points.
         """
         rows = points_of(points, "points", units or self.units, columns)
-        moved: NDArray[np.float64] = se3.transform(self.T_target_source, rows)
-        return moved
+        return np.asarray(se3.transform(self.T_target_source, rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict, transform and evidence as plain values, for JSON; matches and seconds are left out."""
