@@ -48,7 +48,8 @@ TYPES = {
         **dict.fromkeys(("interpolation", "ema"), Annotated[float, pydantic.Field(ge=0, lt=1)]),
         **dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt),
         **dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt),
-        "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt),
+        "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt)
+        | {"tau": pydantic.PositiveFloat | None},
     },
 }
 

@@ -59,7 +59,6 @@ def train(cfg: DictConfig) -> dict[str, float]:
 def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     """Train in one of the processes."""
     folder, device = Path(cfg.out), ranks.device
-    settings = OmegaConf.to_container(cfg, resolve=True)
     network = _network(cfg)
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
@@ -77,7 +76,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,
-        identity=_identity(settings),
+        identity=_identity(OmegaConf.to_container(cfg, resolve=True)),
     )
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)

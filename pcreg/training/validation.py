@@ -31,12 +31,12 @@ def check_pairs(dataset: PairDataset) -> None:
 
 
 def feature_match_recall(
-    descriptor: Descriptor, dataset: PairDataset, n_points: int, tau: float, minimum: float
+    descriptor: Descriptor, dataset: PairDataset, n_points: int, tau: float | None, minimum: float
 ) -> dict[str, float]:
     """Match random points one way, source to target, and count right matches.
 
-    A match is an inlier if it is less than `tau` metres off. Returns `inlier_ratio`, the mean over pairs, and
-    `feature_match_recall`, the fraction of pairs whose inlier ratio is more than `minimum`.
+    A match is an inlier if it is less than `tau` metres off, by default two voxels. Returns `inlier_ratio`,
+    the mean over pairs, and `feature_match_recall`, the fraction with an inlier ratio above `minimum`.
     """
 
     @lru_cache(maxsize=CLOUDS_KEPT)
@@ -51,7 +51,7 @@ def feature_match_recall(
         a, b = describe(pair.source), describe(pair.target)
         matches = match_all(a.features, b.features).one_way
         off = residuals(pair.T_target_source, a.points[matches[:, 0]], b.points[matches[:, 1]])
-        ratios.append(fraction_below(off, tau))
+        ratios.append(fraction_below(off, tau or 2 * descriptor.voxel))
     recall = float((np.array(ratios) > minimum).mean())
     return {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}
 

@@ -75,7 +75,6 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
     [
         (["model.encoder=[8,8,8,8]"], r"model.encoder=\(8, 8, 8, 8\): .* has \(4, 4, 8, 8\)"),
         (["interpolation=1"], "interpolation=1: Input should be"),
-        (["interpolation=-0.1"], "interpolation=-0.1: Input should be"),
         (["interpolation=0.5", "weights=null"], "interpolation=0.5: needs weights=..."),
     ],
 )
