@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 DELAY_SECONDS = 2.0  # until steps are shown
 
@@ -27,15 +27,20 @@ def progress(items: Iterable[Item], words: str, total: int, *, transient: bool =
     """Yield the items under a bar on stderr for `total` of them; a `transient` bar is removed at the end."""
     if total == 0:
         return
+    with bar(words, transient=transient) as shown:
+        yield from shown.track(items, total=total)
+        shown.update(shown.task_ids[0], total=shown.tasks[0].completed)  # `total` may be an upper bound
+
+
+def bar(*words: str, transient: bool = False, disable: bool = False) -> Any:
+    """Progress of Rich: a bar on stderr behind the first of the words, before further ones."""
     from rich import progress as rich
     from rich.console import Console
 
-    parts = words, rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
-    columns = *parts, "left", rich.TimeRemainingColumn()
+    done = rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
+    columns = words[0], *done, "left", rich.TimeRemainingColumn(), *words[1:]
     console = Console(file=sys.stderr)
-    with rich.Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
-        yield from bar.track(items, total=total)
-        bar.update(bar.task_ids[0], total=bar.tasks[0].completed)  # `total` may be an upper bound
+    return rich.Progress(*columns, console=console, transient=transient, disable=disable or not is_shown())
 
 
 class Steps(logging.Handler):

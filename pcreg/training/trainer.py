@@ -6,9 +6,8 @@ randomness is drawn from (seed, epoch, batch).
 """
 
 import logging
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from rich import progress as rich
-from rich.console import Console
 
 from pcreg.datasets.collate import TrainingBatch, each_within
 from pcreg.kernels.pyramid import Pyramid
@@ -27,13 +24,13 @@ from pcreg.models.weights import save_weights
 from pcreg.runtime.device import deterministic
 from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.progress import is_shown
+from pcreg.runtime.progress import bar
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Loss
 from pcreg.training.optimisation import AveragedNetwork, as_one
-from pcreg.training.transfers import Outcome, Scalars, on_device
+from pcreg.training.transfers import Outcome, on_device
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +78,7 @@ class Trainer:
             self.describe = GraphedNetwork(self.network, dtype)
         self.identity = identity or {}
         self.state = TrainState()
-        self.scalars = Scalars(None, 0)
+        self._writer: Any = None  # SummaryWriter, in the first process
         self._unread: Outcome | None = None  # outcome of the last step, until it is read
         self._note = ""  # text beside the progress bar
 
@@ -119,26 +116,22 @@ class Trainer:
         SIGTERM are raised between two steps, after last.pt is written. Raises InputError, with the names of
         the pairs, if a loss or gradient is not finite, and for an epoch without usable pairs.
         """
-        columns = "training", rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
-        columns = *columns, "left", rich.TimeRemainingColumn(), "{task.fields[note]}"
         figures: dict[str, float] = {}
-        hidden, folder = not self.ranks.first or not is_shown(), self.folder / "tensorboard"
         with (
             deterministic() if self.ranks.device == "cpu" else nullcontext(),  # slower on GPUs
             deferred() as deferral,
-            # Scalars of steps after the checkpoint exist already and will be written again.
-            closing(Scalars(folder if self.ranks.first else None, self.state.step + 1)) as self.scalars,
-            rich.Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
+            self._summary_writer() if self.ranks.first else nullcontext() as self._writer,
+            bar("training", "{task.fields[note]}", disable=not self.ranks.first) as progress,
         ):
             done = self.state.epoch * len(batches) + self.state.batch
-            bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
+            task = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
             stoppable = partial(self._stoppable, deferral)
             if self.state == TrainState():
                 with stoppable():
                     self._validate(validate, 0)
             while self.state.epoch < epochs:
                 for _ in self._epoch(batches, stoppable):
-                    progress.update(bar, advance=1, note=self._note)
+                    progress.update(task, advance=1, note=self._note)
                 epoch = self.state.epoch + 1
                 if epoch % validate_every == 0 or epoch == epochs:
                     with stoppable():
@@ -148,6 +141,13 @@ class Trainer:
                 self._save()
             with stoppable():
                 return figures or self._validate(validate, self.state.epoch)
+
+    def _summary_writer(self) -> Any:
+        """SummaryWriter of TensorBoard, which closes its file at the end of a block."""
+        from torch.utils.tensorboard import SummaryWriter  # takes long to import
+
+        # Scalars of steps after the checkpoint exist already and will be written again
+        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.state.step + 1)
 
     def _epoch(self, batches: Batches, stoppable: Callable) -> Iterator[None]:
         """Train on the rest of an epoch; yields after each batch."""
@@ -161,7 +161,7 @@ class Trainer:
                 self._read()  # the outcome of the step before, while the GPU works
                 self._unread, trained = outcome, True
                 times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                self.scalars.write(times, self.state.step)
+                self._write(times, self.state.step)
             self.state.batch += 1
             if batch is not None and self.state.step % self.checkpoint_every == 0:
                 self._save()
@@ -206,9 +206,13 @@ class Trainer:
         """Wait for the outcome of the last step and write it; repeatable after a signal."""
         if self._unread is not None:
             found = self._unread.read()
-            self.scalars.write(found, self._unread.step)
+            self._write(found, self._unread.step)
             self._note = f"loss {found['loss/total']:.3f}"
             self._unread = None
+
+    def _write(self, scalars: dict[str, float], step: int) -> None:
+        for name, value in scalars.items() if self._writer else ():
+            self._writer.add_scalar(name, value, step)
 
     def _loss(self, batch: TrainingBatch) -> dict[str, torch.Tensor]:
         features = self.describe(batch.pyramid)
@@ -223,7 +227,7 @@ class Trainer:
         figures = validate(self.output_network)
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
-        self.scalars.write({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
+        self._write({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
         if self.state.step:
             self._keep_best(figures)
         return figures

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -75,23 +74,3 @@ class Outcome:
             "train/learning_rate": self.learning_rate,
             "train/pairs_left_out": len(self.batch.left_out),
         }
-
-
-class Scalars:
-    """Figures for TensorBoard; without a folder none are written."""
-
-    def __init__(self, folder: Path | None, purge_step: int):
-        """Write to `folder`, discarding earlier scalars of steps from `purge_step` on."""
-        self._writer = None
-        if folder is not None:
-            from torch.utils.tensorboard import SummaryWriter  # takes long to import
-
-            self._writer = SummaryWriter(str(folder), purge_step=purge_step)
-
-    def write(self, scalars: dict[str, float], step: int) -> None:
-        for name, value in scalars.items() if self._writer else ():
-            self._writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        if self._writer:
-            self._writer.close()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pcreg.features.fcgf import FCGF
 from pcreg.models.weights import load_weights, save_weights
@@ -145,6 +146,7 @@ def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
     twice = Cut((1, 0), lambda batch: Sends(batch, signal.SIGINT, times=2))  # the first signal waits
     with pytest.raises(KeyboardInterrupt):
         trainer(tmp_path).fit(twice, 2, validate, validate_every=2)
+    assert EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("loss/total")
     resumed = trainer(tmp_path)
     assert resumed.resume()
     assert (resumed.state.epoch, resumed.state.batch) == (1, 0)

@@ -1,14 +1,12 @@
 """Batches that are moved to the device ahead of the steps, and figures that are copied back."""
 
-from contextlib import closing
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 import torch
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from pcreg.training.transfers import Outcome, Scalars, on_device
+from pcreg.training.transfers import Outcome, on_device
 from tests.kernels.clouds import needs_gpu
 
 
@@ -44,17 +42,3 @@ def test_an_outcome_has_the_figures_of_its_step():
         "train/learning_rate": 0.25,
         "train/pairs_left_out": 1,
     }
-
-
-def test_scalars_are_in_the_file_after_an_interruption(tmp_path):
-    def train():
-        with closing(Scalars(tmp_path, 1)) as scalars:
-            scalars.write({"loss": 2.0, "norm": 0.5}, 1)
-            scalars.write({"loss": 1.0}, 2)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train()
-    events = EventAccumulator(str(tmp_path)).Reload()
-    assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 2.0), (2, 1.0)]
-    assert [(each.step, each.value) for each in events.Scalars("norm")] == [(1, 0.5)]
