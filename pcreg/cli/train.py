@@ -19,8 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from pcreg.cli import config
 from pcreg.datasets.collate import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
+from pcreg.evaluation.protocol import Protocol
 from pcreg.features.fcgf import FCGF
-from pcreg.io.pairs import keep_evenly
+from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.models.weights_file import Architecture
@@ -58,26 +59,11 @@ def train(cfg: DictConfig) -> dict[str, float]:
 
 def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     """Train in one of the processes."""
-    folder, device = Path(cfg.out), ranks.device
-    network = _network(cfg)
+    folder, network = Path(cfg.out), _network(cfg)
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
-
     preparation = preparation_of(cfg, architecture)
-    optimizer = optimizer_of(cfg, network.parameters(), device)
-    trainer = Trainer(
-        network,
-        optimizer,
-        folder,
-        scheduler=instantiate(cfg.scheduler, optimizer),
-        precision=cfg.precision,
-        loss=instantiate(cfg.loss),
-        checkpoint_every=cfg.checkpoint_every,
-        ema=cfg.ema,
-        seed=cfg.seed,
-        ranks=ranks,
-        identity=_identity(OmegaConf.to_container(cfg, resolve=True)),
-    )
+    trainer = _trainer(cfg, network, ranks)
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)
         if ranks.first:  # the only process that validates
@@ -90,34 +76,57 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         if trainer.state.epoch > cfg.epochs:
             done = f"{folder} has trained for {trainer.state.epoch}"
             raise InputError(f"epochs={cfg.epochs}: {done}; give as many or more, or another out=")
-        if ranks.first:
-            write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg))
 
         def validate(network: ResUNet) -> dict[str, float]:
-            descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate
+            descriptor, chosen = FCGF(network, ranks.device, scales=tuple(cfg.scales)), cfg.validate
             figures = feature_match_recall(descriptor, validation, chosen.points, chosen.tau, chosen.minimum)
             if cfg.weights and not figures["feature_match_recall"]:
                 print("note: no pair matches; check the direction and the unit of poses or transforms")
             return figures
 
         if ranks.first:
+            write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg))
             count = len(validation.pairs)
-            print(f"training on {batches} on {device}, validating on {count} pairs; {folder}")
+            print(f"training on {batches} on {ranks.device}, validating on {count} pairs; {folder}")
             if count < FEW_PAIRS:
                 print(f"note: fewer than {FEW_PAIRS} pairs cannot tell which weights are better; give more")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:
-            start, network = load_weights(cfg.weights, {"voxel": architecture.voxel}), trainer.output_network
-            if cfg.interpolation:
-                network = interpolate_weights(start, network, cfg.interpolation)
-                save_weights(folder / "mixed.safetensors", network)
-            else:  # an earlier run with another interpolation may have written it
-                (folder / "mixed.safetensors").unlink(missing_ok=True)
-            if protocol:
-                before, after = FCGF(start, device), FCGF(network, device)
-                print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+            _finish(cfg, trainer.output_network, ranks.device, validation, protocol)
         return figures
+
+
+def _trainer(cfg: DictConfig, network: ResUNet, ranks: Ranks) -> Trainer:
+    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
+    return Trainer(
+        network,
+        optimizer,
+        cfg.out,
+        scheduler=instantiate(cfg.scheduler, optimizer),
+        precision=cfg.precision,
+        loss=instantiate(cfg.loss),
+        checkpoint_every=cfg.checkpoint_every,
+        ema=cfg.ema,
+        seed=cfg.seed,
+        ranks=ranks,
+        identity=_identity(OmegaConf.to_container(cfg, resolve=True)),
+    )
+
+
+def _finish(
+    cfg: DictConfig, network: ResUNet, device: str, validation: PairDataset, protocol: Protocol | None
+) -> None:
+    """Write interpolated weights, and print how the final weights compare with those of the start."""
+    start, folder = load_weights(cfg.weights, {"voxel": network.architecture.voxel}), Path(cfg.out)
+    if cfg.interpolation:
+        network = interpolate_weights(start, network, cfg.interpolation)
+        save_weights(folder / "mixed.safetensors", network)
+    else:  # an earlier run with another interpolation may have written it
+        (folder / "mixed.safetensors").unlink(missing_ok=True)
+    if protocol:
+        before, after = FCGF(start, device), FCGF(network, device)
+        print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
 
 
 def preparation_of(cfg: DictConfig, architecture: Architecture) -> Preparation:

@@ -41,13 +41,14 @@ from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import PACKAGE
 from pcreg.training.judge_answers import Answers, answers, house_of, questions
 
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": (ROOM_VOXEL, STREET_VOXEL), "fpfh": (0.03, 0.4)}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30, "slid": 30}  # in a fit
-WEIGHTS = Path(__file__).parents[1] / "weights"
+WEIGHTS = PACKAGE / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 HIDDEN = (16, 8)
 EPOCHS = 40

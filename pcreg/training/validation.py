@@ -8,7 +8,7 @@ import numpy as np
 
 from pcreg.evaluation import runner
 from pcreg.evaluation.estimators import NativeRansac
-from pcreg.evaluation.metrics import fraction_below, overall, rows
+from pcreg.evaluation.metrics import fraction_below, gate_key, overall, rows
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description, Descriptor
 from pcreg.features.cache import FeatureCache
@@ -65,7 +65,7 @@ def compare(
     """
     names = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
     for metres, degrees in protocol.gates:
-        names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
+        names[f"registration recall, {metres:g} m and {degrees:g} deg"] = gate_key((metres, degrees))
     figures, remedy = [], f"delete the folder {folder} and run the same command again"
     measured = {"code": code_fingerprint(*EVALUATING), "protocol": asdict(protocol), "seed": seed}
     measured["scans"] = getattr(dataset, "fingerprint", "")  # of a folder whose files may change
