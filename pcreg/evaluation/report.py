@@ -1,14 +1,11 @@
 """One self-contained HTML file of a benchmark: tables, charts, and pictures of the worst pairs."""
 
 import io
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcreg.evaluation import metrics
@@ -92,11 +89,17 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
 
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
     """All charts by title, as SVG: recall against thresholds, success against overlap."""
-    curves = 4 if isinstance(setup.protocol, Protocol) else 2
-    return {
-        "Recall against thresholds": _drawn(curves, partial(_recall_curves, records, setup)),
-        "Success against overlap": _drawn(1, partial(_overlap, records, setup)),
-    }
+    with rc_context(STYLE):
+        return {
+            "Recall against thresholds": _svg(_recall_curves(records, setup)),
+            "Success against overlap": _svg(_overlap(records, setup)),
+        }
+
+
+def _svg(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def recall_curve(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -112,36 +115,27 @@ def success_by_overlap(overlap: np.ndarray, success: np.ndarray) -> tuple[np.nda
     return np.divide(passed, pairs, out=np.full(BINS, np.nan), where=pairs > 0), pairs
 
 
-def _drawn(count: int, fill: Callable[[Sequence[Axes]], None]) -> bytes:
-    """The SVG of `count` charts, four in two rows, fewer side by side."""
-    columns = 2 if count == 4 else count
-    rows = -(-count // columns)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(4.6 * columns + (count == 1) * 2, 3.1 * rows), layout="constrained")
-        fill(np.ravel(figure.subplots(rows, columns)))
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
-
-
-def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
-    """Recall by RRE and RTE, and FMR by inlier distance and ratio on four axes; a line per N."""
+def _recall_curves(records: Records, setup: Setup) -> Figure:
+    """Recall by RRE and RTE, for descriptors also FMR by inlier distance and ratio; a line per N."""
     protocol = setup.protocol
+    of_matches = isinstance(protocol, Protocol)
     RRE, tau2 = np.linspace(0, 15, 151), np.linspace(0, 0.3, 151)
     RTE = np.linspace(0, 2.0 if protocol.gates else 10 * protocol.tau1, 151)
     labels = [("RRE below, deg", "pairs, %"), ("RTE below, m", "pairs, %")]
-    if len(axes) == 4:
+    if of_matches:
         labels += [
             ("inlier distance τ1, m", f"pairs with IR > {protocol.tau2:g}, %"),
             ("inlier ratio τ2", f"pairs with IR > τ2 at {protocol.tau1:g} m, %"),
         ]
+    figure = Figure(figsize=(9.2, 6.2 if of_matches else 3.1), layout="constrained")
+    axes = figure.subplots(len(labels) // 2, 2).ravel()
     for samples in protocol.samples:
         runs = [metrics.rows(records, samples, seed) for seed in setup.seeds]
         curves = [
             (RRE, [recall_curve(metrics.column(run, "RRE"), RRE) for run in runs]),
             (RTE, [recall_curve(metrics.column(run, "RTE"), RTE) for run in runs]),
         ]
-        if len(axes) == 4:
+        if of_matches:
             by_tau1 = [(np.array([row["IR_curve"] for row in run]) > protocol.tau2).mean(0) for run in runs]
             by_tau2 = [(metrics.column(run, "IR")[:, None] > tau2).mean(0) for run in runs]
             curves += [(TAU_FACTORS * protocol.tau1, by_tau1), (tau2, by_tau2)]
@@ -151,9 +145,10 @@ def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None
     for axis, (x, y) in zip(axes, labels, strict=True):
         axis.set(xlabel=x, ylabel=y, ylim=(0, 101))
     axes[0].legend(title="N", fontsize=8, loc="lower right")
+    return figure
 
 
-def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
+def _overlap(records: Records, setup: Setup) -> Figure:
     """The success rate per tenth of overlap, with the number of pairs."""
     samples = setup.protocol.samples[0]
     overlap = metrics.column(records, "overlap_measured")
@@ -161,9 +156,11 @@ def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
     usable = np.isfinite(overlap)
     rate, pairs = success_by_overlap(overlap[usable], np.mean(runs, axis=0)[usable])
     middle, height = (np.arange(BINS) + 0.5) / BINS, 100 * np.nan_to_num(rate)
-    axes[0].bar(middle, height, width=0.9 / BINS, color=TARGET)
+    figure = Figure(figsize=(6.6, 3.1), layout="constrained")
+    axis = figure.subplots()
+    axis.bar(middle, height, width=0.9 / BINS, color=TARGET)
     for x, y, count in zip(middle, height, pairs, strict=True):
         if count:
-            axes[0].annotate(str(count), (x, y), ha="center", va="bottom", fontsize=8)
-    labels = {"xlabel": "overlap of the source, measured; above: pairs", "ylabel": "registered, %"}
-    axes[0].set(**labels, ylim=(0, 108))
+            axis.annotate(str(count), (x, y), ha="center", va="bottom", fontsize=8)
+    axis.set(xlabel="overlap of the source, measured; above: pairs", ylabel="registered, %", ylim=(0, 108))
+    return figure
