@@ -29,12 +29,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", help="training data and their licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of `pcreg evaluate`")
     options = parser.parse_args(arguments)
-    return exit_status.status(
-        lambda: publish(options.training, options.name, options.which, options.data, options.measured)
-    )
+    return exit_status.status(lambda: _publish(**vars(options)))
 
 
-def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> None:
+def _publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> None:
     """Write the weights and their card."""
     if not name.name:
         raise InputError(f"{name}: is a folder; name both files, without suffix")
