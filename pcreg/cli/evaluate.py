@@ -35,7 +35,7 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
 UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that change no figure; captions omit them
 UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
-Measure = Callable[[Records], list[dict[str, Any]]]
+Measure = Callable[..., list[dict[str, Any]]]  # scores pairs into records
 
 # Settings that may differ between a run and its continuation, as no figure depends on them
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
@@ -60,7 +60,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     with locked(folder, "give this run an out= of its own"):
         records = Records(folder / "records.jsonl", _identity(cfg, setup, dataset))
         write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg, resolve=True))
-        scored = measure(records)
+        scored = measure(records, seeds=setup.seeds, workers=cfg.workers)
         print(_write(folder, scored, setup))
         report(scored, setup, dataset, folder / "report.html")
         print(folder)
@@ -81,15 +81,11 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         versions=runner.versions(estimator.packages),
     )
 
-    def measure(records: Records) -> list[dict[str, Any]]:
-        # Weights are identified by their checksum, not by their path.
-        settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
-        identity = {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
-        features = FeatureCache(cfg.cache, descriptor, identity)
-        about = {"seeds": setup.seeds, "workers": cfg.workers}
-        return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
-
-    return setup, dataset, measure
+    # Weights are identified by their checksum, not by their path.
+    settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
+    identity = {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
+    features = FeatureCache(cfg.cache, descriptor, identity)
+    return setup, dataset, partial(runner.run, dataset, descriptor, estimator, protocol, features=features)
 
 
 def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDataset, Measure]:
@@ -107,9 +103,7 @@ def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDatase
     system = protocol.on(dataset)
     named = {"descriptor": system.descriptor, "fingerprint": fingerprint, "estimator": "register"}
     setup = _setup(cfg, dataset, protocol=system, versions=runner.versions(), **named)
-
-    measure = partial(runner.run_system, dataset, system, seeds=setup.seeds, workers=cfg.workers)
-    return setup, dataset, measure
+    return setup, dataset, partial(runner.run_system, dataset, system)
 
 
 def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
