@@ -110,7 +110,7 @@ def _trainer(cfg: DictConfig, network: ResUNet, ranks: Ranks) -> Trainer:
         ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,
-        identity=_identity(OmegaConf.to_container(cfg, resolve=True)),
+        identity=_identity(cfg),
     )
 
 
@@ -161,9 +161,8 @@ def _network(cfg: DictConfig) -> ResUNet:
     return network
 
 
-def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+def _identity(cfg: DictConfig) -> dict[str, Any]:
     """Settings that have to be equal in a training and its continuation."""
-    kept = {key: value for key, value in settings.items() if key not in NON_IDENTITY_KEYS}
-    return kept | {
-        "batches": {key: value for key, value in kept["batches"].items() if key not in NON_IDENTITY_KEYS}
-    }
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    settings["batches"].pop("workers", None)
+    return {key: value for key, value in settings.items() if key not in NON_IDENTITY_KEYS}

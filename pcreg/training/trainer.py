@@ -189,7 +189,10 @@ class Trainer:
 
     def _step(self, batch: TrainingBatch) -> Outcome:
         """Make an optimiser step without waiting for the device; `_read` raises for a non-finite loss."""
-        loss = self._loss(batch)
+        features = self.describe(batch.pyramid)
+        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
+        generator = torch.Generator().manual_seed(int(state[0]))
+        loss = self.loss(*batch.descriptors(features.float()), batch, generator)
         self.optimizer.zero_grad()
         loss["total"].backward()
         gradient = as_one(self.parameters)
@@ -213,12 +216,6 @@ class Trainer:
     def _write(self, scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items() if self._writer else ():
             self._writer.add_scalar(name, value, step)
-
-    def _loss(self, batch: TrainingBatch) -> dict[str, torch.Tensor]:
-        features = self.describe(batch.pyramid)
-        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
-        generator = torch.Generator().manual_seed(int(state[0]))
-        return self.loss(*batch.descriptors(features.float()), batch, generator)
 
     def _validate(self, validate, epoch: int) -> dict[str, float]:
         self._read()
