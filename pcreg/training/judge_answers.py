@@ -108,14 +108,16 @@ def house_of(index: int) -> int:
 
 
 def _others(name: str, scene_of: dict[str, str], kind: str) -> list[str]:
-    """The clouds of other scenes; for kind `alike` only of scenes of the same house."""
+    """The clouds of other scenes; for kind `alike` only of simulated scenes of the same house."""
 
     def house(cloud: str) -> int | None:
         number = scene_of[cloud].removeprefix("scene-")
         return house_of(int(number)) if number.isdigit() else None
 
     others = [other for other in scene_of if scene_of[other] != scene_of[name]]
-    return [each for each in others if kind == "unrelated" or None is not house(each) == house(name)]
+    if kind == "alike":
+        return [other for other in others if house(name) is not None and house(other) == house(name)]
+    return others
 
 
 class Answers(NamedTuple):
