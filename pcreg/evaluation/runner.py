@@ -134,12 +134,7 @@ def run(
 
 
 def run_system(
-    dataset: PairDataset,
-    system: System,
-    records: Records,
-    *,
-    seeds: Sequence[int] = (0,),
-    workers: Workers = None,
+    dataset: PairDataset, system: System, records: Records, *, seeds: Sequence[int], workers: Workers
 ) -> list[dict[str, Any]]:
     """Register all pairs of the data set by the system; records and returns the results as `run` does."""
     with executor_of(workers) as executor:
