@@ -81,7 +81,7 @@ def test_commands_of_the_pages_register(scans, core, tmp_path):
         number -= command.startswith("map map ")
         folder = shutil.copytree(scans, tmp_path / str(number), dirs_exist_ok=True)
         runs.append((str(folder), shlex.split(command)))
-    runs.append((str(folder), "register source.ply target.ply --device auto".split()))
+    runs.append((str(folder), ["register", "source.ply", "target.ply", "--device", "auto"]))
     done = in_core(core, ALL_IN_ONE_PROCESS, "pcreg.mapping.mapping", str(runs), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     written = [path.name for path in tmp_path.rglob("*")]
