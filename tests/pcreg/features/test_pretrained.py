@@ -29,7 +29,7 @@ def test_a_network_knows_no_unit_of_length(factor):
     np.testing.assert_allclose(other.features, usual.features, atol=1e-5)
     assert "trained at 0.05 m" in learned.at(0.2).label
     assert "trained at" not in learned.label
-    with pytest.raises(InputError, match="voxel 0.0 is not a size"):
+    with pytest.raises(InputError, match=r"voxel 0\.0 is not a size"):
         learned.at(0.0)
 
 
