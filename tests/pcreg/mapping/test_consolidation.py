@@ -78,11 +78,14 @@ def test_of_two_places_between_parts_the_likelier_counts(growing, poses, monkeyp
     assert not growing.graph.component.any()
 
 
-def test_two_refusals_are_enough_between_two_maps(growing):
+def test_three_refusals_between_two_maps_are_enough_among_many_scans(growing, monkeypatch):
     growing.inliers = dict.fromkeys([(4, 3), (3, 4), (5, 0), (0, 5)], 60)
+    refused = [edge(6, other, TURNED, confidence=0.1) for other in range(3)]
+    add(growing, *refused)
+    for each in refused:
+        del growing.edges[each.source, each.target]
     assert len(growing._proposed(9)) == 2
-    add(growing, edge(6, 0, TURNED, confidence=0.1), edge(6, 1, TURNED, confidence=0.1))
-    del growing.edges[6, 0], growing.edges[6, 1]
+    monkeypatch.setattr("pcreg.mapping.growing_map.FEW_SCANS", 6)
     assert not growing._proposed(9)
 
 
