@@ -43,7 +43,7 @@ MIN_ROUND = 0.02  # pairs per scan in a round: fewer are not worth solving all p
 MAX_PAIRS_PER_SCAN = 5
 # Between two maps with so many scans each, among many scans, a refused pair makes others unlikely: after a
 # refusal 2 of 71 simulated pairs registered where the screening expected 31. With a map of one or two scans
-# 10 of 74 did, where it expected 4. Among few scans it pays to try on: 452 instead of 435 of 540 are placed.
+# 10 of 74 did, where it expected 4. Among few scans more pairs pay: they place 452 instead of 435 of 540.
 MIN_MAP_SCANS = 3
 REFUSAL_FACTOR = 0.1  # of each refused pair, on the probability of others between the same maps
 # Up to so many scans the confidence of a pair is used as it is. In simulated rooms that look alike the odds
