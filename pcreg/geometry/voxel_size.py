@@ -13,6 +13,10 @@ from pcreg.runtime.errors import InputError
 
 MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
+# Cells of half the size are four times as many on a surface, but only twice as many along beams of a LiDAR
+GROWTH = 2.5
+MAX_GAP_VOXELS = 80  # along the extent, in the largest cells for which that is asked: far rings never close
+STEP = 1.1  # between two cell sizes for which that is asked
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # within the range of float32
 SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
@@ -78,11 +82,22 @@ class Sample:
         """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
         found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
+        while not self._is_covered(found):
+            found *= STEP
         return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
-        """True if cells of this size hold 2.5 points or more on average, counting at most 200,000 points."""
-        return self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
+        """True if cells of this size hold 2.5 points or more on average and cover surfaces.
+
+        At most 200,000 points are counted.
+        """
+        enough = self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
+        return enough and self._is_covered(voxel)
+
+    def _is_covered(self, voxel: float) -> bool:
+        """True if cells of this size cover surfaces rather than lines, or are too large to do so."""
+        is_large = voxel >= self.extent / MAX_GAP_VOXELS
+        return is_large or self.occupied(voxel) >= GROWTH * self.occupied(2 * voxel)
 
     def occupied(self, voxel: float) -> float:
         """Number of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""

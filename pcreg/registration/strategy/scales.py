@@ -1,5 +1,6 @@
 """The descriptor of a registrar, and the voxel sizes at which it describes clouds."""
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 DESCRIPTORS = ("fcgf", "fpfh")
 MIN_OUTDOOR_EXTENT = 10.0  # metres: simulated scans of rooms have up to 7, most of streets 19 and more
-MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and the usual one
+MAX_VOXEL_RATIO = 3.0  # between the usual voxel size and a cloud's own one
+STEP = 1.5  # between voxel sizes: within the range of the training, 0.75 to 1.25 of a cloud's own
 
 
 class Scales:
@@ -112,7 +114,9 @@ class Scales:
         sizes = [own, *further]
         if not self._is_learned:
             return sizes
-        return near_training(usual_voxel(own, extent) if self.weights is None else self._learned.voxel, sizes)
+        if self.weights is not None:
+            return near_training(self._learned.voxel, sizes, MAX_VOXEL_RATIO)
+        return near_training(usual_voxel(own, extent), sizes)
 
     @cached_property
     def _learned(self) -> FCGF:
@@ -131,14 +135,16 @@ def usual_voxel(voxel: float, extent: float) -> float:
     return STREET_VOXEL if is_outdoor else ROOM_VOXEL
 
 
-def near_training(usual: float, sizes: Sequence[float]) -> list[float]:
+def near_training(usual: float, sizes: Sequence[float], coarser: float = 1.0) -> list[float]:
     """Voxel sizes to try, best first, from those that suit the clouds and the `usual` one of the training.
 
-    The usual size replaces the first of `sizes` if it is near, except for rooms of few points, half of which
-    would be isolated. The others change in proportion; those below half of the finest are left out.
+    The first is the usual size where the first of `sizes` is down to a third of that, or up to `coarser`
+    times as large. Else it is the usual size times the nearest power of 1.5: with few sizes, scans that are
+    located in a map share its regions. The others change in proportion; those below half of the finest are
+    left out.
     """
-    near = usual / MAX_VOXEL_RATIO <= sizes[0] <= usual * MAX_VOXEL_RATIO
-    is_sparse_room = usual < MIN_OUTDOOR_VOXEL <= sizes[0]
-    first = usual if near and not is_sparse_room else sizes[0]
+    ratio = sizes[0] / usual
+    is_near = 1 / MAX_VOXEL_RATIO <= ratio <= coarser
+    first = usual if is_near else usual * STEP ** round(math.log(ratio, STEP))
     others = [first * (size / sizes[0]) for size in sizes[1:]]
     return [first, *(size for size in others if size >= min(sizes) / 2)]

@@ -216,12 +216,14 @@ def test_scales_of_a_pair(settings, sizes, voxels):
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow():
-    scan = stored_room(1).source
-    near = np.random.default_rng(0).normal(scale=0.002, size=(4, *scan.shape)) + scan
-    dense, sparse = (Sample.of(points, "a") for points in (near.reshape(-1, 3), scan[::40]))
+    directions = np.random.default_rng(0).normal(size=(160_000, 3))
+    sphere = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    beams = sphere * [1, 1, 0] + [0, 0, 1] * np.round(sphere * 8) / 8  # 17 of them
+    dense, sparse, in_lines = (Sample.of(points, "a") for points in (sphere, sphere[::100], beams))
     first = dense.voxel()
     assert further_voxels(first, dense, dense) == [2 * first, first / 2]
     assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]
+    assert further_voxels(in_lines.voxel(), dense, in_lines) == [2 * in_lines.voxel()]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +237,13 @@ def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
 def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
     assert near_training(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
     assert near_training(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
-    assert near_training(0.05, [0.12, 0.24]) == [0.12, 0.24]  # a room of few points
-    assert near_training(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
-    assert near_training(0.3, [2.0]) == [2.0]
-    assert near_training(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15
-    assert near_training(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.3, 0.6, 0.15])
+    assert near_training(0.3, [0.8, 1.6, 0.4], 3.0) == pytest.approx([0.3, 0.6])  # and not 0.15
+    assert near_training(0.3, [0.6, 1.2, 0.3], 3.0) == pytest.approx([0.3, 0.6, 0.15])
+
+
+def test_other_clouds_share_voxel_sizes():
+    """Of a room of few points, an object, and scans of few beams in a street, powers of 1.5 apart."""
+    assert near_training(0.05, [0.12, 0.24]) == pytest.approx([0.1125, 0.225])
+    assert near_training(0.05, [0.01, 0.02]) == pytest.approx([0.05 / 1.5**4, 0.1 / 1.5**4])
+    assert near_training(0.3, [0.33, 0.66]) == pytest.approx([0.3, 0.6])
+    assert near_training(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.675, 1.35, 0.3375])
