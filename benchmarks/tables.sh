@@ -48,10 +48,17 @@ measure() {
             "refused right" "RTE m joint" "RRE deg joint"
         ;;
     register-lidar)
-        lists --run "city_20m, whole" protocol.viewpoint=sensor \
-            --run "city_20m, every 4th beam" protocol.viewpoint=sensor data.beams=4 \
-            --run "city_20m, moved by 10 m" data.moved=10 \
-            --settings data=folder "data.root=$DATA/lidar/city_20m" data.voxel=0.3 protocol=system "seeds=[0]" limit=20 \
+        local runs=() name beams city=("data.root=$DATA/lidar/city_20m")
+        for name in city_10m city_20m handheld_5m handheld_8m; do
+            for beams in 2 4 8; do
+                runs+=(--run "$name, every ${beams}th beam of both" "data.root=$DATA/lidar/$name" "data.beams=$beams"
+                    data.both_beams=true protocol.viewpoint=sensor)
+            done
+        done
+        lists --run "city_20m, whole" "${city[@]}" protocol.viewpoint=sensor \
+            --run "city_20m, every 4th beam" "${city[@]}" protocol.viewpoint=sensor data.beams=4 \
+            --run "city_20m, moved by 10 m" "${city[@]}" data.moved=10 "${runs[@]/2th/2nd}" \
+            --settings data=folder data.voxel=0.3 protocol=system "seeds=[0]" limit=20 \
             --columns "RR 2 m / 5 deg %" "RR 0.5 m / 1 deg %" "RR 0.2 m / 1 deg %" accepted "accepted right" \
             "refused right" "RTE m joint" "RRE deg joint"
         ;;

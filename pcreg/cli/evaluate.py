@@ -34,7 +34,7 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
 UNNAMED = "_target_", "root", "cache", "workers"  # settings of data that change no figure; captions omit them
-UNALTERED = {"beams": 1, "moved": 0}  # values that leave the clouds as they are
+UNALTERED = {"beams": 1, "both_beams": False, "moved": 0}  # values that leave the clouds as they are
 Measure = Callable[..., list[dict[str, Any]]]  # scores pairs into records
 
 # Settings that may differ between a run and its continuation, as no figure depends on them
@@ -122,11 +122,11 @@ def _dataset(cfg: DictConfig) -> PairDataset:
     """Data set of the pairs that are scored, altered as `data.beams` and `data.moved` say."""
     cfg = cfg.copy()
     with open_dict(cfg):
-        beams, moved = cfg.data.pop("beams"), cfg.data.pop("moved")
+        beams, both, moved = (cfg.data.pop(name) for name in UNALTERED)
     dataset = instantiate(cfg.data, _convert_="all")
     keep_evenly(dataset, cfg.limit)
     if beams != 1:
-        dataset = EveryBeam(dataset, beams)
+        dataset = EveryBeam(dataset, beams, both)
     return Moved(dataset, moved, cfg.seeds[0]) if moved else dataset
 
 

@@ -28,14 +28,14 @@ MAX_STEP_DEGREES = 1.0, 0.1  # largest median change of azimuth and elevation fr
 
 
 class EveryBeam:
-    """Data set of LiDAR scans whose sources keep only every `step`-th beam.
+    """Data set of LiDAR scans of which the sources, or `both` clouds, keep only every `step`-th beam.
 
-    Sources look as if another sensor had recorded them; targets stay whole. Raises InputError if `step` is
-    not a positive whole number, and for indoor clouds. `cloud` raises InputError for a source whose beams
-    cannot be separated, or that has fewer than 2 * `step` beams.
+    Sources alone look as if another sensor had recorded them. Raises InputError if `step` is not a positive
+    whole number, and for indoor clouds. `cloud` raises InputError for a cloud whose beams cannot be
+    separated, or that has fewer than 2 * `step` beams.
     """
 
-    def __init__(self, dataset: PairDataset, step: int):
+    def __init__(self, dataset: PairDataset, step: int, both: bool = False):
         if not (step >= 1 and step % 1 == 0):
             raise InputError(f"data.beams={step:g}: give a whole number, 4 for every fourth beam")
         if not dataset.outdoor:
@@ -44,12 +44,16 @@ class EveryBeam:
                 "of a LiDAR set data.voxel=0.3"
             )
         self._whole, self.step = dataset, int(step)
-        self.name = f"{dataset.name}, beams={step:g}"
+        self.name = f"{dataset.name}, beams={step:g}{' of both' if both else ''}"
         self.left_out, self.outdoor, self.viewpoint = dataset.left_out, dataset.outdoor, dataset.viewpoint
-        self.pairs: list[Pair] = [replace(pair, source=FEWER_BEAMS + pair.source) for pair in dataset.pairs]
+        sides = ("source", "target") if both else ("source",)
+        self.pairs: list[Pair] = [
+            replace(pair, **{side: FEWER_BEAMS + getattr(pair, side) for side in sides})
+            for pair in dataset.pairs
+        ]
 
     def cloud(self, name: str) -> np.ndarray:
-        """The points (N, 3) of a target, or those of a source on every `step`-th beam."""
+        """The points (N, 3) of a cloud, all or those on every `step`-th beam."""
         if not name.startswith(FEWER_BEAMS):
             return self._whole.cloud(name)
         points = self._whole.cloud(name.removeprefix(FEWER_BEAMS))

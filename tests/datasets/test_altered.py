@@ -45,6 +45,17 @@ def test_the_source_keeps_every_fourth_beam_and_the_target_all():
         assert pair.T_target_source is whole.T_target_source
 
 
+def test_both_clouds_may_keep_every_fourth_beam():
+    scans = Scans()
+    scans.scans["b"] = scan(VLP16, seed=1)[0]
+    thinned, pair = EveryBeam(scans, 4, both=True), scans.pairs[0]
+    assert thinned.name == "scans, beams=4 of both"
+    for name, whole in zip(
+        (thinned.pairs[0].source, thinned.pairs[0].target), (pair.source, pair.target), strict=True
+    ):
+        assert len(thinned.cloud(name)) == len(scans.cloud(whole)) // 4
+
+
 def test_clouds_without_enough_beams_are_refused():
     scans = Scans()
     with pytest.raises(InputError, match=r"a: 16 beams can be separated, and data.beams=16 needs"):
