@@ -66,6 +66,16 @@ def test_extent_ignores_one_stray_in_twenty():
     assert extent(np.empty((0, 3))) == 0
 
 
+def test_cells_span_the_gaps_between_the_beams_of_a_lidar():
+    """Of a round room of 6 m in diameter: sixteen beams see its wall every 0.2 m."""
+    rng = np.random.default_rng(0)
+    angle, height = rng.uniform(0, 2 * np.pi, 30_000), rng.uniform(0, 3.2, 30_000)
+    even = 3 * np.stack([np.cos(angle), np.sin(angle), height / 3], axis=1)
+    rings = np.column_stack([even[:, :2], np.floor(height / 0.2) * 0.2])
+    assert voxel_of(even) < 0.09
+    assert 0.1 < voxel_of(rings) < 0.2
+
+
 @pytest.mark.parametrize("voxel", [0.2, 1e-4])  # cells whose numbers take 32 bits, and more
 def test_cells_are_counted(voxel):
     points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
