@@ -15,8 +15,8 @@ MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR 
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
 # Cells of half the size are four times as many on a surface, but only twice as many along beams of a LiDAR
 GROWTH = 2.5
-MAX_GAP_VOXELS = 80  # along the extent, in the largest cells for which that is asked: far rings never close
-STEP = 1.1  # between two cell sizes for which that is asked
+STEP = 1.1  # from a voxel size that does not cover surfaces to the next
+MAX_GAP_EXTENTS = 1 / 80  # larger cells need not cover surfaces: far rings on the ground never do
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # within the range of float32
 SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
@@ -79,10 +79,13 @@ class Sample:
         return Sample(round(len(some) * distinct), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
-        """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""
+        """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud.
+
+        It is larger if such cells would cover lines, not surfaces, as along the beams of a LiDAR.
+        """
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
         found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
-        while not self._is_covered(found):
+        while not self._covers_surfaces(found):
             found *= STEP
         return float(f"{found:.2g}")
 
@@ -92,11 +95,11 @@ class Sample:
         At most 200,000 points are counted.
         """
         enough = self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
-        return enough and self._is_covered(voxel)
+        return enough and self._covers_surfaces(voxel)
 
-    def _is_covered(self, voxel: float) -> bool:
-        """True if cells of this size cover surfaces rather than lines, or are too large to do so."""
-        is_large = voxel >= self.extent / MAX_GAP_VOXELS
+    def _covers_surfaces(self, voxel: float) -> bool:
+        """True if cells of this size cover surfaces rather than lines, or are so large that they need not."""
+        is_large = voxel >= MAX_GAP_EXTENTS * self.extent
         return is_large or self.occupied(voxel) >= GROWTH * self.occupied(2 * voxel)
 
     def occupied(self, voxel: float) -> float:

@@ -48,12 +48,10 @@ def test_the_source_keeps_every_fourth_beam_and_the_target_all():
 def test_both_clouds_may_keep_every_fourth_beam():
     scans = Scans()
     scans.scans["b"] = scan(VLP16, seed=1)[0]
-    thinned, pair = EveryBeam(scans, 4, both=True), scans.pairs[0]
+    thinned = EveryBeam(scans, 4, both=True)
     assert thinned.name == "scans, beams=4 of both"
-    for name, whole in zip(
-        (thinned.pairs[0].source, thinned.pairs[0].target), (pair.source, pair.target), strict=True
-    ):
-        assert len(thinned.cloud(name)) == len(scans.cloud(whole)) // 4
+    assert len(thinned.cloud(thinned.pairs[0].source)) == len(scans.cloud("a")) // 4
+    assert len(thinned.cloud(thinned.pairs[0].target)) == len(scans.cloud("b")) // 4
 
 
 def test_clouds_without_enough_beams_are_refused():

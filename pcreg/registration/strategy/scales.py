@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 DESCRIPTORS = ("fcgf", "fpfh")
 MIN_OUTDOOR_EXTENT = 10.0  # metres: simulated scans of rooms have up to 7, most of streets 19 and more
-MAX_VOXEL_RATIO = 3.0  # between the usual voxel size and a cloud's own one
-STEP = 1.5  # between voxel sizes: within the range of the training, 0.75 to 1.25 of a cloud's own
+MAX_FINER = 3.0  # the usual voxel size over a cloud's own one, for which the usual one is taken
+MAX_COARSER = 2.0  # a cloud's own voxel size over that of given weights, for which theirs is taken
+STEP = 1.5  # between other voxel sizes: those in training were 0.75 to 1.25 times a cloud's own
 
 
 class Scales:
@@ -115,7 +116,7 @@ class Scales:
         if not self._is_learned:
             return sizes
         if self.weights is not None:
-            return near_training(self._learned.voxel, sizes, MAX_VOXEL_RATIO)
+            return near_training(self._learned.voxel, sizes, MAX_COARSER)
         return near_training(usual_voxel(own, extent), sizes)
 
     @cached_property
@@ -140,11 +141,9 @@ def near_training(usual: float, sizes: Sequence[float], coarser: float = 1.0) ->
 
     The first is the usual size where the first of `sizes` is down to a third of that, or up to `coarser`
     times as large. Else it is the usual size times the nearest power of 1.5: with few sizes, scans that are
-    located in a map share its regions. The others change in proportion; those below half of the finest are
-    left out.
+    located in a map share its regions. The others change in proportion.
     """
     ratio = sizes[0] / usual
-    is_near = 1 / MAX_VOXEL_RATIO <= ratio <= coarser
+    is_near = 1 / MAX_FINER <= ratio <= coarser
     first = usual if is_near else usual * STEP ** round(math.log(ratio, STEP))
-    others = [first * (size / sizes[0]) for size in sizes[1:]]
-    return [first, *(size for size in others if size >= min(sizes) / 2)]
+    return [first * (size / sizes[0]) for size in sizes]

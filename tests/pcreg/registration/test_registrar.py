@@ -237,8 +237,7 @@ def test_rooms_and_streets_have_a_usual_voxel_size(size, voxel):
 def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
     assert near_training(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
     assert near_training(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
-    assert near_training(0.3, [0.8, 1.6, 0.4], 3.0) == pytest.approx([0.3, 0.6])  # and not 0.15
-    assert near_training(0.3, [0.6, 1.2, 0.3], 3.0) == pytest.approx([0.3, 0.6, 0.15])
+    assert near_training(0.3, [0.4, 0.8, 0.2], coarser=2.0) == pytest.approx([0.3, 0.6, 0.15])
 
 
 def test_other_clouds_share_voxel_sizes():
