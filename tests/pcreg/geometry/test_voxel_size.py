@@ -67,7 +67,7 @@ def test_extent_ignores_one_stray_in_twenty():
 
 
 def test_cells_span_the_gaps_between_the_beams_of_a_lidar():
-    """Of a round room of 6 m in diameter: sixteen beams see its wall every 0.2 m."""
+    """Sixteen beams see the wall of a round room every 0.2 m."""
     rng = np.random.default_rng(0)
     angle, height = rng.uniform(0, 2 * np.pi, 30_000), rng.uniform(0, 3.2, 30_000)
     even = 3 * np.stack([np.cos(angle), np.sin(angle), height / 3], axis=1)

@@ -241,7 +241,7 @@ def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
 
 
 def test_other_clouds_share_voxel_sizes():
-    """Of a room of few points, an object, and scans of few beams in a street, powers of 1.5 apart."""
+    """Sizes of a sparse room, an object, and streets by few beams are powers of 1.5 apart."""
     assert near_training(0.05, [0.12, 0.24]) == pytest.approx([0.1125, 0.225])
     assert near_training(0.05, [0.01, 0.02]) == pytest.approx([0.05 / 1.5**4, 0.1 / 1.5**4])
     assert near_training(0.3, [0.33, 0.66]) == pytest.approx([0.3, 0.6])
