@@ -136,6 +136,8 @@ def _check(cfg: DictConfig) -> None:
             f"workers={cfg.workers}: give 1 or more, null, or the address of a Dask scheduler such as "
             "tcp://10.0.0.1:8786"
         )
+    if cfg.data.both_beams and cfg.data.beams == 1:
+        raise InputError("data.both_beams=true: all beams are kept; set data.beams too, as in data.beams=4")
     if not cfg.seeds or len(set(cfg.seeds)) < len(cfg.seeds):
         raise InputError(f"seeds={cfg.seeds}: give whole numbers from 0, each once, such as [0,1,2]")
     if cfg.data.moved and cfg.protocol.get("viewpoint") == "sensor":

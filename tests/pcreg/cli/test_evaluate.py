@@ -176,6 +176,7 @@ def test_presets_hold_what_the_papers_hold(preset, expected):
         (["data.root=.", "protocol.voxel=-1"], "protocol.voxel"),
         (["data=simulated", "data.behind=3"], "data.behind=3: Input should be"),
         (["data=simulated", "data.count=0"], "data.count=0: Input should be"),
+        (["data.root=.", "data.both_beams=true"], "all beams are kept; set data.beams"),
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
         (["data.root=.", "workers=0"], "workers=0: give 1 or more"),
