@@ -4,6 +4,7 @@ import numpy as np
 
 from pcreg.arrays import Array, Index, is_on_host, like, namespace, take
 from pcreg.geometry.se3 import dot
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
@@ -36,12 +37,21 @@ def towards(viewpoint: Array, points: Array, normals: Array) -> Array:
     return normals * namespace(points).where(away, -1.0, 1.0)[:, None]
 
 
-def planar_fraction(variation: Array) -> float:
-    """Fraction of points, by surface variation (N,), N > 0, that lie nearly on a plane.
+def fills_space(points: Array, variation: Array, radius: float, *, strict: bool = False) -> bool:
+    """True if points (N, 3), N > 0, with surface variation (N,) within `radius` metres, lie on no surface.
 
-    Noise fills space: its normals have random directions, any two clouds of it overlap, and descriptor
-    matches between them follow the outlines of the clouds and chance.
+    Then normals have random directions, any two clouds overlap, and descriptor matches between them follow
+    their outlines and chance. Noise of up to a fifth of the radius leaves a surface planar in cells of that
+    size, which is enough unless `strict`.
     """
+    if strict or planar_fraction(variation) >= MIN_PLANAR_FRACTION:
+        return planar_fraction(variation) < MIN_PLANAR_FRACTION
+    in_cells = take(points, voxel_downsample(points, radius))
+    return planar_fraction(normals_of(in_cells, 3 * radius)[1]) < MIN_PLANAR_FRACTION
+
+
+def planar_fraction(variation: Array) -> float:
+    """Fraction of points, by surface variation (N,), N > 0, that lie nearly on a plane."""
     return int((variation < MAX_PLANAR_VARIATION).sum()) / len(variation)
 
 

@@ -5,6 +5,7 @@ origin is not the sensor: those in an odometry, floor or survey frame, merged ma
 not used. The estimate is the place from which the cloud looks most like the view of a sensor: then 97 % of
 simulated scans of objects have their normals on the true side, of rooms 96 to 100 %. A place counts as known
 if the spacing of a spinning sensor's points proves it; else the notes of a doubtful answer name the estimate.
+An object that was scanned all around, or a model of it, has no such place: `viewpoint_around` has eight.
 
 Three cues distinguish the place from which a cloud was seen:
 
@@ -15,11 +16,13 @@ Three cues distinguish the place from which a cloud was seen:
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, scatter_min, take, to_host
+from pcreg.arrays import Array, Index, like, namespace, take, to_host
 from pcreg.geometry.se3 import dot
+from pcreg.geometry.visibility import View, column_dot, parts
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
 MAX_SPACING_POINTS = 200_000  # their neighbours are searched among about as many points
@@ -37,12 +40,7 @@ HEIGHTS = 21  # that are tried, up to a standard deviation above and below the m
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 SCREENING_POINTS = 1_000  # by which all places are compared; 5,000 find no better places
 SCREENED_PLACES = 40  # best ones of a fused cloud, compared again by all points
-MAX_RAYS = 1 << 14  # computed together on the CPU, in arrays that fit the cache
-GPU_MAX_RAYS = 1 << 22
-FACE_CELLS = 30  # along an edge of each face of the cube that is the range image: 3 degrees
-WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
 OCCLUSION_MARGIN_VOXELS = 4.0  # a point that far behind a surface is hidden
-MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud, in which places are tried
 # Distances of these places in RMS radii of the cloud, for a single scan and for a fused cloud
 DISTANCES_RADII, FUSED_DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5), (0.6, 1.0, 1.5, 2.0, 2.7)
@@ -51,6 +49,9 @@ DISTANCES_RADII, FUSED_DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5), (0.6, 1.0, 1
 # thinned, 0.47 and more.
 MIN_EXPLAINED_CORRELATION = 0.45
 MIN_SPACING_COSINE = 0.15  # smaller cosines are raised to it: a bound for surfaces seen edge-on
+MAX_WITHIN_RADII = 1.2  # from the middle of a cloud to a place within it, in RMS radii
+CORNERS = np.array(list(product((-1.0, 1.0), repeat=3))) / 3**0.5  # directions (8, 3) around a cloud
+AROUND_RADII = 2.5  # from its middle to places in these directions, in RMS radii
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,7 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
     """
     view = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(MAX_OCCLUSION_POINTS)
     spacing = _Spacing.of(points, surface, normals)
-    middle = surface.mean(0)
-    around = surface - middle
-    middle, radius = to_host(middle), float(dot(around, around).mean()) ** 0.5
+    middle, radius = _middle_and_radius(surface)
     places = _places(middle, radius, DISTANCES_RADII)
     fits, screening = spacing.correlations(places, incidence=True), view.of_points(SCREENING_POINTS)
     if spacing.correlations(middle[None])[0] >= MIN_SPACING_CORRELATION:
@@ -88,6 +87,28 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
     places = _places(middle, radius, FUSED_DISTANCES_RADII)
     places = places[np.argsort(screening.scores(places), kind="stable")[:SCREENED_PLACES]]
     return Viewpoint(places[np.argmin(view.scores(places))], known=False)
+
+
+def viewpoint_around(points: Array, surface: Array, normals: Array, voxel: float) -> Viewpoint:
+    """Eight places around a cloud (N, 3), each for the points that it sees best; arguments as above."""
+    middle, radius = _middle_and_radius(surface)
+    places = like(middle + AROUND_RADII * radius * CORNERS, points)
+    best = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).best_directions(CORNERS)
+    nearest = Index(surface, few=True).query(points)[1]
+    return Viewpoint(take(places, take(best, nearest)), known=False)
+
+
+def is_within(place: np.ndarray, surface: Array) -> bool:
+    """True if a place (3,) lies within a cloud (N, 3), as the estimate of an object scanned all around."""
+    middle, radius = _middle_and_radius(surface)
+    return bool(np.linalg.norm(place - middle) < MAX_WITHIN_RADII * radius)
+
+
+def _middle_and_radius(surface: Array) -> tuple[np.ndarray, float]:
+    """Mean (3,) of a cloud (N, 3), on the host, and the RMS distance of its points from it."""
+    middle = surface.mean(0)
+    around = surface - middle
+    return to_host(middle), float(dot(around, around).mean()) ** 0.5
 
 
 def _surrounded(
@@ -145,15 +166,15 @@ class _Spacing:
 
         With `incidence`, the spacing expected of a sensor with even angular resolution replaces the range.
         """
-        parts = _parts(places, self.points, self.points.shape[1])
-        return np.concatenate([self._correlations(part, incidence) for part in parts])
+        in_parts = parts(places, self.points, self.points.shape[1])
+        return np.concatenate([self._correlations(part, incidence) for part in in_parts])
 
     def _correlations(self, places: np.ndarray, incidence: bool) -> np.ndarray:
         xp = namespace(self.points)
         rays = self.points[:, None] - like(places, self.points).T[:, :, None]  # (3, P, N)
-        squares = _dot(rays, rays).clip(min=1e-12)
+        squares = column_dot(rays, rays).clip(min=1e-12)
         if incidence:
-            cosine = xp.abs(_dot(rays, self.normals)) / xp.sqrt(squares)
+            cosine = xp.abs(column_dot(rays, self.normals)) / xp.sqrt(squares)
             squares /= cosine.clip(min=MIN_SPACING_COSINE)
         products = _standardized(xp.log(squares)) * self.log_spacing
         return to_host(products.sum(-1) / self.points.shape[1])
@@ -165,87 +186,6 @@ def _standardized(values: Array) -> Array:
     values = values - values.mean(-1)[..., None]
     deviation = xp.sqrt((values * values).mean(-1))[..., None]
     return values / xp.where(deviation > 0, deviation, 1)
-
-
-def _parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
-    """Split places (P, 3) into parts to compare with `count` points at once, on the device of `points`."""
-    size = max(1, (MAX_RAYS if is_on_host(points) else GPU_MAX_RAYS) // count)
-    return [places[start : start + size] for start in range(0, len(places), size)]
-
-
-@dataclass(frozen=True)
-class View:
-    """Visibility of a surface from other places."""
-
-    surface: Array  # (N, 3) float64, metres
-    normals: Array  # (N, 3) float64
-    margin: float  # metres behind the surface, from which on points are hidden
-
-    def of_points(self, count: int) -> "View":
-        """View of `count` of the points at most."""
-        return View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
-
-    def scores(self, places: np.ndarray) -> np.ndarray:
-        """Sums (P,) of the fractions of points hidden from places (P, 3), and of those seen edge-on."""
-        return self.hidden(places).sum(0)
-
-    def hidden(self, places: np.ndarray) -> np.ndarray:
-        """Fractions (2, P) of points hidden from places (P, 3), P > 0, and of those seen edge-on.
-
-        A point is hidden if its cell of the range image and all eight around it have a nearer point. So the
-        outline of an object hides nothing, as cells there also show the background. The margin grows with the
-        change of range of a slanted surface within these cells.
-        """
-        parts = _parts(places, self.surface, len(self.surface))
-        return np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
-
-    def _hidden(self, places: np.ndarray) -> np.ndarray:
-        """Number (2, P) of points hidden, and seen edge-on, from the places (P, 3)."""
-        xp = namespace(self.surface)
-        rays = self.surface.T[:, None] - like(places, self.surface).T[:, :, None]  # (3, P, N)
-        distance = xp.sqrt(_dot(rays, rays))
-        cosine = xp.abs(_dot(rays, self.normals.T)) / distance.clip(min=1e-9)
-        cell = _cube_cells(rays)
-        nearest = scatter_min(distance, cell, len(places) * 6 * FACE_CELLS**2)
-        nearest = nearest.reshape(len(places), 6, FACE_CELLS, FACE_CELLS)
-        occluder = _furthest_around(nearest).reshape(-1)[cell]
-        slope = xp.sqrt(1 - cosine.clip(max=1.0) ** 2) / cosine.clip(min=MIN_INCIDENCE_COSINE)
-        behind = distance - self.margin - distance * WIDTH * slope > occluder
-        edge_on = cosine < MIN_INCIDENCE_COSINE
-        return to_host(xp.stack([(behind & ~edge_on).sum(1), edge_on.sum(1)]))
-
-
-def _furthest_around(nearest: Array) -> Array:
-    """Largest of each cell of images (..., rows, columns) and the eight around it; inf at their edges."""
-    xp = namespace(nearest)
-    furthest = xp.full_like(nearest, xp.inf)
-    rows = xp.maximum(xp.maximum(nearest[..., :-2, :], nearest[..., 1:-1, :]), nearest[..., 2:, :])
-    furthest[..., 1:-1, 1:-1] = xp.maximum(xp.maximum(rows[..., :-2], rows[..., 1:-1]), rows[..., 2:])
-    return furthest
-
-
-def _dot(a: Array, b: Array) -> Array:
-    """Dot products (...) of vectors (3, ...)."""
-    (ax, ay, az), (bx, by, bz) = a, b
-    return (ax * bx + ay * by) + az * bz
-
-
-def _cube_cells(rays: Array) -> Array:
-    """Cells (P, N) int64, of similar angles, of rays (3, P, N) on P cubes: by cube, face, row, column."""
-    xp = namespace(rays)
-    x, y, z = rays
-    along_x, along_y, along_z = xp.abs(rays)
-    is_x = (along_x >= along_y) & (along_x >= along_z)
-    is_y = ~is_x & (along_y >= along_z)
-    axis = xp.where(is_x, 0, xp.where(is_y, 1, 2))
-    main, *others = (xp.where(is_x, a, xp.where(is_y, b, c)) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
-    divisor = xp.abs(main).clip(min=1e-9)
-    cell = 6 * xp.arange(len(axis), device=rays.device)[:, None] + 2 * axis + (main > 0)
-    for other in others:
-        angle = xp.atan(other / divisor)
-        cell *= FACE_CELLS
-        cell += xp.astype((angle / np.pi * 2 + 0.5) * FACE_CELLS, xp.int64).clip(0, FACE_CELLS - 1)
-    return cell
 
 
 def _places(middle: np.ndarray, radius: float, distances: tuple[float, ...]) -> np.ndarray:

@@ -136,27 +136,37 @@ class PreparedCloud:
         return PreparedCloud(cloud, option, self.name, device=self.device)
 
     def at(
-        self, descriptor: Descriptor, decided: Viewpoint | None = None, *, twice: bool = False
+        self,
+        descriptor: Descriptor,
+        decided: Viewpoint | None = None,
+        *,
+        twice: bool = False,
+        around: bool = False,
     ) -> DescribedCloud:
         """Describe the cloud at the descriptor's voxel size, in its local frame.
 
         The viewpoint is the stated one, else the one `decided` at another voxel size, else it is estimated at
-        this one. With `twice`, features are means over two samples of the cloud. `rows` of the result are
-        rows of the cloud as it was given. Raises InputError when too few points are left.
+        this one, or if `around`, the cloud is an object seen from places around it. With `twice`, features
+        are means over two samples of the cloud. `rows` of the result are rows of the cloud as it was given.
+        Raises InputError when too few points are left.
         """
         estimated = None if self.viewpoint else decided
         place = None if estimated is None else tuple(estimated.position.tolist())
-        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place, twice)
+        settings = descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel
+        key = (*settings, place, twice, around)
         if key not in self._described:
-            self._described[key] = self._describe(descriptor, estimated, twice)
+            self._described[key] = self._describe(descriptor, estimated, twice, around)
         return self._described[key]
 
-    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
+    def _describe(
+        self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool, around: bool
+    ) -> DescribedCloud:
         if twice:
             return sampled_twice(self.at(descriptor, estimated), descriptor)
+        name, viewpoint = self.name or "cloud", self.viewpoint or estimated
         try:
             with self._points_in_turn() as points:
-                found = describe(points, descriptor, self.name or "cloud", self.viewpoint or estimated)
+                found = describe(points, descriptor, name, viewpoint, around=around)
         except InputError as error:  # too few points are left: the notes may say why
             raise InputError("; ".join([str(error), *self.notes])) from error
         if self.cloud.rows is None:

@@ -9,7 +9,7 @@ from pcreg.arrays import Array, Index, like, namespace, take, to_host
 from pcreg.features.base import Description, Descriptor, checked
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
-from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
+from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint, is_within, viewpoint_around
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample
 from pcreg.runtime.errors import InputError
@@ -33,13 +33,25 @@ class DescribedCloud(Description):
     viewpoint: Array  # (3,) float64 on the host, metres; or (S, 3), of each point of the surface
     viewpoint_known: bool  # True if it is stated, or proved by the cloud; else it is estimated
 
+    @property
+    def may_be_whole(self) -> bool:
+        """True if the cloud may be an object seen from all sides: its estimated viewpoint lies within it."""
+        estimated = not self.viewpoint_known and self.viewpoint.ndim == 1
+        return estimated and is_within(self.viewpoint, self.surface)
+
 
 def describe(
-    points: Array, descriptor: Descriptor, name: str = "cloud", viewpoint: Viewpoint | None = None
+    points: Array,
+    descriptor: Descriptor,
+    name: str = "cloud",
+    viewpoint: Viewpoint | None = None,
+    *,
+    around: bool = False,
 ) -> DescribedCloud:
     """Describe a cloud (N, 3) float64 at the voxel size of a descriptor.
 
-    Without a `viewpoint` it is estimated. Raises InputError, with `name`, when too few points are left.
+    Without a `viewpoint` it is estimated, or if `around`, the cloud is an object seen from places around it.
+    Raises InputError, with `name`, when too few points are left.
     """
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
@@ -50,7 +62,9 @@ def describe(
     if len(surface) < MIN_POINTS:
         raise InputError(_too_few(name, points, len(surface), voxel))
     normals, variation = normals_of(surface, NORMAL_RADIUS * voxel)
-    viewpoint = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
+    if viewpoint is None:
+        estimate = viewpoint_around if around else estimated_viewpoint
+        viewpoint = estimate(points, surface, normals, voxel)
     seen_from = viewpoint.of_rows(surface_rows)
     # Descriptors count cells from the origin: move a single sensor there
     is_single = viewpoint.position.ndim == 1

@@ -84,25 +84,27 @@ class StoredCloud(PreparedCloud):
     def cloud(self) -> Cloud:
         return self.file.read()
 
-    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> DescribedCloud:
+    def _describe(
+        self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool, around: bool
+    ) -> DescribedCloud:
         """Read or compute the description; OutputError if a new one cannot be written."""
-        path = self._path(descriptor, estimated, twice)
+        path = self._path(descriptor, estimated, twice, around)
         if (kept := _read(path)) is not None:
             return kept.on(self.device)
-        described = super()._describe(descriptor, estimated, twice)
+        described = super()._describe(descriptor, estimated, twice, around)
         on_host = described.on("cpu")
         with replacing(path) as temporary:
             np.savez(temporary, **{name: getattr(on_host, name) for name in STORED})
         return described
 
-    def _path(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool) -> Path:
+    def _path(self, descriptor: Descriptor, estimated: Viewpoint | None, twice: bool, around: bool) -> Path:
         """Path named by a checksum of the file's name and state, of all settings, and of the code."""
         file = self.file
         option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
             *(os.path.abspath(file.path), file.state, file.units, file.columns),
             *(option, estimated and (*estimated.position.tolist(), estimated.known)),
-            *(descriptor.fingerprint, descriptor.device, descriptor.voxel, twice),
+            *(descriptor.fingerprint, descriptor.device, descriptor.voxel, twice, around),
             code_fingerprint(*REGISTERING),
         ]
         digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()

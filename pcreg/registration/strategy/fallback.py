@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +42,15 @@ def answer_at_scales(
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
     2. A registration below 0.95 is refused without further tries if the mirrored source has more confidence.
-    3. After a refusal a `thorough` search tries the other scales. Each scale is one more chance to be wrong.
-       So a motion found there is assessed at the first scale as well, and its confidence, the geometric mean
-       of both with that of the other scale taken three times, must reach that of the mirrored source.
-    4. If no scale registers, the refusal of the first is returned, after a thorough search with notes on what
+    3. A `thorough` search takes a refused cloud whose viewpoint is estimated within it for an object that was
+       seen from all sides, as a model, and answers once more. The likelier answer counts.
+    4. After a refusal it tries the other scales. Each scale is one more chance to be wrong. So a motion found
+       there is assessed at the first scale as well, and its confidence, the geometric mean of both with that
+       of the other scale taken three times, must reach that of the mirrored source.
+    5. If no scale registers, the refusal of the first is returned, after a thorough search with notes on what
        may be wrong with the clouds.
 
-    If the confidence is too low for further tries, step 1 is left out, and with learned descriptors step 3,
+    If the confidence is too low for further tries, step 1 is left out, and with learned descriptors step 4,
     too. Viewpoints that are not stated are estimated at the first scale. The `prior` holds between the given
     frames. Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -60,17 +63,21 @@ def answer_at_scales(
             return scale.match(*described, seed=seed)
         return scale.verify(*described, T_target_source, first.match_distance, turned=True)
 
-    def answer_at_first(*, twice: bool) -> tuple[Registration, list[DescribedCloud]]:
-        described = _at_first_scale(first, source, target, twice=twice)
+    def answer_at_first(**way: Any) -> tuple[Registration, list[DescribedCloud]]:
+        described = _at_first_scale(first, source, target, **way)
         clock.lap("describe")
         found = answer(first, described)
         clock.add(found.seconds)
         return found, described
 
-    found, described = answer_at_first(twice=False)
+    found, described = answer_at_first()
     if not found.registered and found.confidence >= MIN_RETRIED_CONFIDENCE:
         again, _ = answer_at_first(twice=True)
         found = max(found, again, key=lambda each: each.confidence)
+    if not found.registered and thorough and any(around := [cloud.may_be_whole for cloud in described]):
+        whole, from_around = answer_at_first(around=around)
+        if whole.confidence > found.confidence:
+            found, described = whole, from_around
     if found.registered:
         return mirror_tested(replace(found, seconds=clock.seconds), first, *described, seed)
     if not thorough:
@@ -123,10 +130,10 @@ def mirror_confidence(
 
 
 def _at_first_scale(
-    scale: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, *, twice: bool
+    scale: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud, **way: Any
 ) -> list[DescribedCloud]:
     """Describe both clouds; InputError, with what may be wrong, if too few points are left."""
-    found, error = attempted(lambda: _described(scale, source, target, twice=twice))
+    found, error = attempted(lambda: _described(scale, source, target, **way))
     if found is not None:
         return found
     if words := diagnostics.doubtful_units(source.points, target.points, differ=True):
@@ -143,10 +150,12 @@ def _at_another_scale(
     total: Clock,
 ) -> Registration | None:
     """The first answer at these scales that `first` confirms by the clouds at its scale."""
+    around = [cloud.viewpoint.ndim == 2 and not cloud.viewpoint_known for cloud in at_first]
     viewpoints = [Viewpoint(cloud.viewpoint, cloud.viewpoint_known) for cloud in at_first]
+    viewpoints = [None if whole else place for whole, place in zip(around, viewpoints, strict=True)]
     for scale in scales:
         clock = Clock()
-        described, _ = attempted(partial(_described, scale, *clouds, viewpoints))
+        described, _ = attempted(partial(_described, scale, *clouds, viewpoints, around=around))
         if described is None:  # too few points at this scale
             continue
         clock.lap("describe")
@@ -172,7 +181,12 @@ def _described(
     viewpoints: Sequence[Viewpoint | None] = (None, None),
     *,
     twice: bool = False,
+    around: Sequence[bool] = (False, False),
 ) -> list[DescribedCloud]:
     """Describe both clouds, each with the viewpoint that was decided at another scale, if any."""
-    descriptor, clouds = scale.descriptor, zip((source, target), viewpoints, strict=True)
-    return parallel.each(lambda each: each[0].at(descriptor, each[1], twice=twice), clouds, descriptor.device)
+
+    def described(cloud: PreparedCloud, viewpoint: Viewpoint | None, around: bool) -> DescribedCloud:
+        return cloud.at(scale.descriptor, viewpoint, twice=twice, around=around)
+
+    clouds = zip((source, target), viewpoints, around, strict=True)
+    return parallel.each(lambda each: described(*each), clouds, scale.descriptor.device)

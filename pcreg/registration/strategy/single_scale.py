@@ -8,13 +8,13 @@ import numpy as np
 
 from pcreg.arrays import Array, Index, every_nth, like, take, to_host
 from pcreg.features.base import Descriptor
-from pcreg.geometry.normals import MIN_PLANAR_FRACTION, planar_fraction
+from pcreg.geometry.normals import fills_space
 from pcreg.geometry.se3 import mean_displacement, residuals, transform, turns
-from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import NORMAL_RADIUS, DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
 from pcreg.registration.estimation.ransac import ransac
-from pcreg.registration.judge.confidence import MIN_LIKELY, ConfidenceModel, Verdict
+from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE, MIN_LIKELY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
@@ -35,9 +35,7 @@ BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP i
 MIN_KEPT_PROBABILITY = 0.5
 MIN_KEPT_OVERLAP = 0.9  # share of the overlap that a turn of a symmetric source keeps
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
-NO_SURFACE = (
-    "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
-)
+NO_SURFACE = "the points of the {} lie on no surface but fill space, as noise does: matches prove little"
 
 
 class Hypothesis(NamedTuple):
@@ -284,7 +282,8 @@ class SingleScaleRegistrar:
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if a cloud is noise without a surface, which the evidence assumes."""
         for side, cloud in (("source", source), ("target", target)):
-            if planar_fraction(cloud.variation) < MIN_PLANAR_FRACTION:
+            radius, is_doubtful = NORMAL_RADIUS * self.voxel, verdict.confidence < ACCEPT_CONFIDENCE
+            if fills_space(cloud.surface, cloud.variation, radius, strict=is_doubtful):
                 confidence = min(verdict.confidence, MIN_LIKELY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.normals import MIN_PLANAR_FRACTION, normals_of, planar_fraction, scatter_matrices
+from pcreg.geometry.normals import fills_space, normals_of, planar_fraction, scatter_matrices
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.pcreg.scenes import wavy_sheet
 
@@ -38,16 +38,23 @@ def test_noise_has_no_surface(kind):
     _, _, draw = NOISE[kind]
     noise = draw(np.random.default_rng(3), 40_000)
     noise = noise[downsample_and_filter(noise, 0.15, np.zeros(3))]
-    assert planar_fraction(normals_of(noise, 0.45)[1]) < 0.01
+    variation = normals_of(noise, 0.45)[1]
+    assert planar_fraction(variation) < 0.01
+    assert fills_space(noise, variation, 0.45)
 
 
 def test_sheets_rooms_and_noisy_walls_have(room):
     rng = np.random.default_rng(0)
-    wall = rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, 0.03, (20_000, 3))  # 0.3 of a voxel
+    wall, noisy = (
+        rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, noise, (20_000, 3))
+        for noise in (0.03, 0.06)
+    )  # 0.3 and 0.6 of a voxel
     leaves = np.concatenate([wall[:10_000], 6 + box(rng, 20_000, (3, 3, 3))])
-    for points in (room.source, wall, leaves, wavy_sheet(20_000, extent=6.0)):
+    for points in (room.source, wall, noisy, leaves, wavy_sheet(20_000, extent=6.0)):
         surface = points[downsample_and_filter(points, 0.1, np.zeros(3))]
-        assert planar_fraction(normals_of(surface, 0.3)[1]) >= MIN_PLANAR_FRACTION
+        variation = normals_of(surface, 0.3)[1]
+        assert not fills_space(surface, variation, 0.3)
+        assert fills_space(surface, variation, 0.3, strict=True) == (points is noisy)
 
 
 @pytest.mark.parametrize("kind", NOISE)

@@ -5,8 +5,8 @@ import pytest
 
 from pcreg.datasets.simulated import objects
 from pcreg.geometry.normals import normals_of, towards
-from pcreg.geometry.se3 import box, random_rotation
-from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
+from pcreg.geometry.se3 import box, random_rotation, transform
+from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint, is_within, viewpoint_around
 from pcreg.geometry.voxel_size import Sample
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.datasets.street import street_pose, street_scan
@@ -83,6 +83,27 @@ def test_an_object_was_seen_from_outside_in_any_attitude(index, monkeypatch):
     rotated = scan @ random_rotation(np.random.default_rng(index)).T
     voxel = Sample.of(scan, "object").voxel()
     assert [same_side(points, np.zeros(3), voxel) > 0.95 for points in (scan, rotated)] == [True, True]
+
+
+@pytest.mark.parametrize("index", [1, 8])
+def test_an_object_scanned_all_around_was_seen_from_outside(index):
+    """The place that sees most of it lies within it, where half of the normals would point inwards."""
+    recording = objects.record(7, index)
+    scans = [scan.double().numpy() for scan in recording.clouds]
+    points = np.concatenate([*map(transform, recording.T_world_cloud, scans)])
+    sensors = np.repeat(recording.T_world_cloud[:, :3, 3], [*map(len, scans)], axis=0)
+    voxel = Sample.of(points, "object").voxel()
+    rows = downsample_and_filter(points, voxel, box(points)[0])
+    surface, seen_from = points[rows], sensors[rows]
+    normals = normals_of(surface, 3 * voxel)[0]
+    inside = estimated_viewpoint(points, surface, normals, voxel).position
+    assert is_within(inside, surface)
+    assert not is_within(sensors[0], surface)
+    places = viewpoint_around(points, surface, normals, voxel).of_rows(rows)
+    truth = towards(seen_from, surface, normals)
+    same = [(towards(of, surface, normals) * truth).sum(1) > 0 for of in (places, inside)]
+    assert same[0].mean() > 0.9
+    assert same[1].mean() < 0.8
 
 
 @pytest.mark.parametrize("far", [3.0, 3e5])

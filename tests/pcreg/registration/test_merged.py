@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pcreg import FPFH, register
-from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.datasets.simulated import objects
+from pcreg.geometry.se3 import residuals, rotation_about, se3, transform
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.preprocess import describe
 from pcreg.registration.registrar import Registrar
@@ -62,6 +63,26 @@ def test_a_scan_is_registered_to_a_map(room, merged):
     assert found.evidence.same_side_ratio > 0.95
     assert correct(found, np.linalg.inv(T))
     assert found.to_dict()["viewpoints"]["target"] == "per point"
+
+
+@pytest.fixture(scope="module")
+def scan_and_whole() -> tuple[np.ndarray, np.ndarray]:
+    """A scan of an object, and all scans of it in the frame of this one."""
+    recording = objects.record(7, 8)
+    scans = [scan.double().numpy() for scan in recording.clouds]
+    return scans[0], np.concatenate([transform(recording.motion(n, 0), scan) for n, scan in enumerate(scans)])
+
+
+def test_a_scan_is_registered_to_an_object_seen_from_all_sides(scan_and_whole, monkeypatch):
+    """From the one place that is estimated, within the object, half of its normals would point inwards."""
+    scan, whole = scan_and_whole
+    T = se3(rotation_about((3, 1, 2), 70), np.array([0.3, -0.2, 0.4]))
+    found = register(transform(T, scan), whole)
+    assert found.registered
+    size = np.linalg.norm(np.ptp(whole, axis=0))
+    assert residuals(found.T_target_source, transform(T, scan), scan).mean() < 0.01 * size
+    monkeypatch.setattr("pcreg.geometry.viewpoint.MAX_WITHIN_RADII", 0.0)
+    assert not register(transform(T, scan), whole).registered
 
 
 @pytest.mark.parametrize(("number", "words"), [(np.nan, "hold NaN"), (1e13, r"beyond 1e\+12 m")])
