@@ -22,7 +22,7 @@ import numpy as np
 
 from pcreg.arrays import Array, Index, like, namespace, take, to_host
 from pcreg.geometry.se3 import dot
-from pcreg.geometry.visibility import View, column_dot, parts
+from pcreg.geometry.visibility import View, column_dot, places_in_parts
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
 MAX_SPACING_POINTS = 200_000  # their neighbours are searched among about as many points
@@ -90,7 +90,7 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
 
 
 def viewpoint_around(points: Array, surface: Array, normals: Array, voxel: float) -> Viewpoint:
-    """Eight places around a cloud (N, 3), each for the points that it sees best; arguments as above."""
+    """Eight places around a cloud (N, 3), each of the points that it sees best; arguments as above."""
     middle, radius = _middle_and_radius(surface)
     places = like(middle + AROUND_RADII * radius * CORNERS, points)
     best = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).best_directions(CORNERS)
@@ -166,8 +166,8 @@ class _Spacing:
 
         With `incidence`, the spacing expected of a sensor with even angular resolution replaces the range.
         """
-        in_parts = parts(places, self.points, self.points.shape[1])
-        return np.concatenate([self._correlations(part, incidence) for part in in_parts])
+        parts = places_in_parts(places, self.points, self.points.shape[1])
+        return np.concatenate([self._correlations(part, incidence) for part in parts])
 
     def _correlations(self, places: np.ndarray, incidence: bool) -> np.ndarray:
         xp = namespace(self.points)

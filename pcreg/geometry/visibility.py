@@ -36,8 +36,8 @@ class View:
         outline of an object hides nothing, as cells there also show the background. The margin grows with the
         change of range of a slanted surface within these cells.
         """
-        in_parts = parts(places, self.surface, len(self.surface))
-        return np.concatenate([self._hidden(part) for part in in_parts], axis=1) / len(self.surface)
+        parts = places_in_parts(places, self.surface, len(self.surface))
+        return np.concatenate([self._hidden(part) for part in parts], axis=1) / len(self.surface)
 
     def best_directions(self, directions: np.ndarray) -> Array:
         """Row (N,) int64 of the direction (D, 3) from far along which each point is seen best.
@@ -53,7 +53,8 @@ class View:
             row, column = xp.astype(xp.floor((across - xp.min(across, axis=0)) / cell), xp.int64).T
             pixel = row * (int(column.max()) + 1) + column
             nearest = scatter_min(depth, pixel, int(pixel.max()) + 1)
-            behind = depth - nearest[pixel] - 1.5 * cell * _slope(cosine)
+            across_pixel = 1.5 * cell * _slope(cosine)  # 1.5 exceeds the diagonal of a cell
+            behind = depth - nearest[pixel] - across_pixel
             hidden = xp.count_nonzero(behind > self.margin) / len(self.surface)
             scores.append(behind.clip(min=0) / self.margin - cosine + hidden)
         return xp.stack(scores).argmin(0)
@@ -111,7 +112,7 @@ def _cube_cells(rays: Array) -> Array:
     return cell
 
 
-def parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
+def places_in_parts(places: np.ndarray, points: Array, count: int) -> list[np.ndarray]:
     """Split places (P, 3) into parts to compare with `count` points at once, on the device of `points`."""
     size = max(1, (MAX_RAYS if is_on_host(points) else GPU_MAX_RAYS) // count)
     return [places[start : start + size] for start in range(0, len(places), size)]

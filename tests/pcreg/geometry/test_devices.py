@@ -6,7 +6,7 @@ import pytest
 from pcreg.arrays import to_host
 from pcreg.geometry import se3
 from pcreg.geometry.normals import least_spread, normals_of, planar_fraction, scatter_matrices, towards
-from pcreg.geometry.viewpoint import estimated_viewpoint
+from pcreg.geometry.viewpoint import estimated_viewpoint, viewpoint_around
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, extent
 from pcreg.io.cloud import Cloud
@@ -88,3 +88,6 @@ def test_viewpoints_are_estimated_alike(rng):
         here, there = (estimated_viewpoint(*each, 0.2) for each in clouds)
         assert here.known == there.known
         np.testing.assert_allclose(there.position, here.position, atol=1e-9)
+        here, there = (to_host(viewpoint_around(*each, 0.2).position) for each in clouds)
+        assert len(np.unique(here, axis=0)) > 2
+        assert np.isclose(there, here).all(1).mean() > 0.99  # others lie on the border of two pixels
