@@ -44,8 +44,10 @@ def fills_space(points: Array, variation: Array, radius: float, *, strict: bool 
     their outlines and chance. Noise of up to a fifth of the radius leaves a surface planar in cells of that
     size, which is enough unless `strict`.
     """
-    if strict or planar_fraction(variation) >= MIN_PLANAR_FRACTION:
-        return planar_fraction(variation) < MIN_PLANAR_FRACTION
+    if planar_fraction(variation) >= MIN_PLANAR_FRACTION:
+        return False
+    if strict:
+        return True
     in_cells = take(points, voxel_downsample(points, radius))
     return planar_fraction(normals_of(in_cells, 3 * radius)[1]) < MIN_PLANAR_FRACTION
 

@@ -90,7 +90,10 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
 
 
 def viewpoint_around(points: Array, surface: Array, normals: Array, voxel: float) -> Viewpoint:
-    """Eight places around a cloud (N, 3), each of the points that it sees best; arguments as above."""
+    """The one of eight places around a cloud (N, 3) that sees each point best.
+
+    For an object seen from all sides. Arguments as for `estimated_viewpoint`.
+    """
     middle, radius = _middle_and_radius(surface)
     places = like(middle + AROUND_RADII * radius * CORNERS, points)
     best = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).best_directions(CORNERS)

@@ -42,11 +42,11 @@ def answer_at_scales(
     1. After a refusal the first scale answers again, by features averaged over two samples of each cloud. The
        likelier answer counts.
     2. A registration below 0.95 is refused without further tries if the mirrored source has more confidence.
-    3. A `thorough` search takes a refused cloud whose viewpoint is estimated within it for an object that was
-       seen from all sides, as a model, and answers once more. The likelier answer counts.
-    4. After a refusal it tries the other scales. Each scale is one more chance to be wrong. So a motion found
-       there is assessed at the first scale as well, and its confidence, the geometric mean of both with that
-       of the other scale taken three times, must reach that of the mirrored source.
+    3. After a refusal a `thorough` search takes a cloud for an object seen from all sides, such as a model,
+       if its estimated viewpoint lies within it, and answers again. The likelier answer counts.
+    4. After another refusal it tries the other scales. Each scale is one more chance to be wrong. So a motion
+       found there is assessed at the first scale as well, and its confidence, the geometric mean of both with
+       that of the other scale taken three times, must reach that of the mirrored source.
     5. If no scale registers, the refusal of the first is returned, after a thorough search with notes on what
        may be wrong with the clouds.
 
@@ -151,8 +151,10 @@ def _at_another_scale(
 ) -> Registration | None:
     """The first answer at these scales that `first` confirms by the clouds at its scale."""
     around = [cloud.viewpoint.ndim == 2 and not cloud.viewpoint_known for cloud in at_first]
-    viewpoints = [Viewpoint(cloud.viewpoint, cloud.viewpoint_known) for cloud in at_first]
-    viewpoints = [None if whole else place for whole, place in zip(around, viewpoints, strict=True)]
+    viewpoints = [
+        None if whole else Viewpoint(cloud.viewpoint, cloud.viewpoint_known)
+        for cloud, whole in zip(at_first, around, strict=True)
+    ]
     for scale in scales:
         clock = Clock()
         described, _ = attempted(partial(_described, scale, *clouds, viewpoints, around=around))

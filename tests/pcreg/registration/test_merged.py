@@ -65,17 +65,12 @@ def test_a_scan_is_registered_to_a_map(room, merged):
     assert found.to_dict()["viewpoints"]["target"] == "per point"
 
 
-@pytest.fixture(scope="module")
-def scan_and_whole() -> tuple[np.ndarray, np.ndarray]:
-    """A scan of an object, and all scans of it in the frame of this one."""
+def test_a_scan_is_registered_to_an_object_seen_from_all_sides(monkeypatch):
+    """From the one place that is estimated, within the object, half of its normals would point inwards."""
     recording = objects.record(7, 8)
     scans = [scan.double().numpy() for scan in recording.clouds]
-    return scans[0], np.concatenate([transform(recording.motion(n, 0), scan) for n, scan in enumerate(scans)])
-
-
-def test_a_scan_is_registered_to_an_object_seen_from_all_sides(scan_and_whole, monkeypatch):
-    """From the one place that is estimated, within the object, half of its normals would point inwards."""
-    scan, whole = scan_and_whole
+    whole = np.concatenate([transform(recording.motion(n, 0), each) for n, each in enumerate(scans)])
+    scan = scans[0]
     T = se3(rotation_about((3, 1, 2), 70), np.array([0.3, -0.2, 0.4]))
     found = register(transform(T, scan), whole)
     assert found.registered
