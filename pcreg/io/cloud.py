@@ -76,9 +76,10 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
 
     An .npz holds the points as `points`, `pcd` or `xyz`, or as its only array. In text (.xyz .txt .csv .asc
     .pts) blanks, commas or semicolons separate the numbers, and a first line may name the columns. Other
-    columns are ignored; of a mesh (.ply .obj .off .stl) only the vertices are read. The VIEWPOINT of a .pcd
-    and the pose of an .e57 with one scan state the sensor position; fields vp_x, vp_y and vp_z of a .pcd and
-    an array `viewpoints` (N, 3) of an .npz state one per point. Memory grows with the file (formats.bounds).
+    columns are ignored. The points of a mesh (.ply .obj .off .stl) are its vertices, then, of fewer than
+    200,000 vertices, points on its faces. The VIEWPOINT of a .pcd and the pose of an .e57 with one scan state
+    the sensor position; fields vp_x, vp_y and vp_z of a .pcd and an array `viewpoints` (N, 3) of an .npz
+    state one per point. Memory grows with the file (formats.bounds).
 
     Args:
         path: `~` stands for the home folder.

@@ -1,6 +1,6 @@
-"""Vertices of polygon files (.ply): text, or binary of either byte order.
+"""Polygon files (.ply): text, or binary of either byte order.
 
-No library is used, as readers of meshes take forty bytes of memory or more per byte of text.
+No library is used for the vertices, as readers of meshes take forty bytes of memory or more per byte of text.
 """
 
 import mmap
@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.bounds import check_count, check_size
+from pcreg.io.formats.meshes import with_faces
 
 MAX_HEADER_BYTES = 1 << 16
 CODES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")  # of NumPy, for types that have two names each
@@ -46,24 +47,31 @@ class Element:
 
 
 def read_ply(path: Path) -> np.ndarray:
-    """Vertices (N, 3) of a .ply file."""
+    """Vertices (N, 3) of a .ply file, and points on its faces if these follow the vertices, as is usual."""
     with path.open("rb") as file:
         encoding, elements = _header(file)
-        names = [element.name for element in elements]
-        if "vertex" not in names:
-            raise ValueError("it has no element vertex")
-        before, vertex = elements[: names.index("vertex")], elements[names.index("vertex")]
-        capitals = {axis.upper(): axis for axis in set("xyz").difference(vertex.properties)}
-        vertex.properties = {capitals.get(name, name): code for name, code in vertex.properties.items()}
-        if missing := [axis for axis in "xyz" if LIST in vertex.properties.get(axis, LIST)]:
-            raise ValueError(f"its vertices have no number {missing[0]}")
-        left = path.stat().st_size - file.tell()
-        if encoding == "ascii":
-            return _read_text(file, path, before, vertex, left)
-        check_size(path, sum(each.count * each.min_row_bytes for each in (*before, vertex)), left)
-        if vertex.count == 0:
-            return np.empty((0, 3))
-        return _read_binary(file, before, vertex, ORDERS[encoding])
+        vertices = _vertices(file, path, encoding, elements)
+    is_mesh = [each.name for each in elements][:2] == ["vertex", "face"] and elements[1].count > 0
+    return with_faces(path, vertices) if is_mesh and not elements[0].has_lists else vertices
+
+
+def _vertices(file: BinaryIO, path: Path, encoding: str, elements: list[Element]) -> np.ndarray:
+    """Vertices (N, 3) of a file whose header has been read."""
+    names = [element.name for element in elements]
+    if "vertex" not in names:
+        raise ValueError("it has no element vertex")
+    before, vertex = elements[: names.index("vertex")], elements[names.index("vertex")]
+    capitals = {axis.upper(): axis for axis in set("xyz").difference(vertex.properties)}
+    vertex.properties = {capitals.get(name, name): code for name, code in vertex.properties.items()}
+    if missing := [axis for axis in "xyz" if LIST in vertex.properties.get(axis, LIST)]:
+        raise ValueError(f"its vertices have no number {missing[0]}")
+    left = path.stat().st_size - file.tell()
+    if encoding == "ascii":
+        return _read_text(file, path, before, vertex, left)
+    check_size(path, sum(each.count * each.min_row_bytes for each in (*before, vertex)), left)
+    if vertex.count == 0:
+        return np.empty((0, 3))
+    return _read_binary(file, before, vertex, ORDERS[encoding])
 
 
 def _header(file: BinaryIO) -> tuple[str, list[Element]]:

@@ -62,12 +62,11 @@ def write(path, points: np.ndarray) -> None:
 
 
 def stl(points: np.ndarray) -> bytes:
-    """Binary triangles, each of a point and the next two, so that corners come more than once."""
-    count = len(points) - 2 if len(points) > 2 else min(len(points), 1)
-    rows = np.zeros(count, dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-    for corner in range(3 if count else 0):
-        rows["corners"][:, corner] = points[np.minimum(np.arange(count) + corner, len(points) - 1)]
-    return bytes(80) + struct.pack("<I", count) + rows.tobytes()
+    """Binary triangles without area, each of one point as its three corners."""
+    kind = [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")]
+    rows = np.zeros(len(points), dtype=kind)
+    rows["corners"] = points[:, None]
+    return bytes(80) + struct.pack("<I", len(points)) + rows.tobytes()
 
 
 def write_las(path, points: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Vertices of meshes: .ply with lists, .obj, .off and .stl, as written here and by trimesh."""
+"""Meshes: .ply with lists, .obj, .off and .stl, as written here and by trimesh, and points on their faces."""
 
 import struct
 
@@ -7,6 +7,7 @@ import pytest
 import trimesh
 
 from pcreg.io.cloud import read_cloud
+from pcreg.io.formats import meshes
 from tests.pcreg.io.cloud_files import refusal
 
 POINTS = np.array([[0.5, -1.25, 2.0], [3.0, 4.0, -5.5], [0.25, 0.0, 7.75]])
@@ -54,19 +55,37 @@ def test_a_cube_as_trimesh_writes_it(tmp_path, kind):
     path = tmp_path / f"a.{kind[:3]}"
     CUBE.export(path, file_type=kind)
     assert path.read_bytes().startswith(b"solid") is (kind == "stl_ascii")
-    assert sorted(map(tuple, read_cloud(path).points)) == sorted(map(tuple, CUBE.vertices))
+    points = read_cloud(path).points
+    assert sorted(map(tuple, points[:8])) == sorted(map(tuple, CUBE.vertices))
+    on_face = np.isclose(np.abs(points), 0.5)  # 8 corners, then points on six equal faces
+    assert on_face.any(axis=1).all()
+    np.testing.assert_allclose(on_face[8:].sum(0), meshes.DENSE / 3, rtol=0.02)
+    np.testing.assert_array_equal(read_cloud(path).points, points)
+
+
+def test_faces_get_points_where_vertices_are_few(tmp_path, monkeypatch):
+    sphere = trimesh.creation.icosphere(subdivisions=4)
+    large = np.array([[-2, -2, 3], [2, -2, 3], [0, 2, 3]])  # 8 of 20.5 square metres
+    trimesh.util.concatenate([sphere, trimesh.Trimesh(large, [[0, 1, 2]])]).export(tmp_path / "a.off")
+    monkeypatch.setattr(meshes, "DENSE", 4000)
+    points = read_cloud(tmp_path / "a.off").points
+    added = points[len(sphere.vertices) + 3 :]
+    assert len(added) == pytest.approx(4000 * 8 / 20.5, rel=0.1)
+    assert np.mean(added[:, 2] > 2.9) > 0.95
+    monkeypatch.setattr(meshes, "DENSE", 2000)
+    assert len(read_cloud(tmp_path / "a.off").points) == len(sphere.vertices) + 3
 
 
 def test_a_binary_stl_that_begins_with_solid(tmp_path):
     CUBE.export(tmp_path / "a.stl")
     (tmp_path / "a.stl").write_bytes(b"solid cube" + (tmp_path / "a.stl").read_bytes()[10:])
-    assert len(read_cloud(tmp_path / "a.stl").points) == 8
+    assert len(np.unique(read_cloud(tmp_path / "a.stl").points[:9], axis=0)) == 9
 
 
 def test_an_obj_with_colours_normals_and_remarks(tmp_path):
     rows = "".join(f"v {x} {y} {z} 0.1 0.2 0.3\nvn 0 0 1\nvt 0 0\n# v 9 9 9\n" for x, y, z in POINTS)
     (tmp_path / "a.obj").write_text("mtllib a.mtl\no thing\n" + rows + "f 1//1 2//2 3//3\n")
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.obj").points, POINTS)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.obj").points[:3], POINTS)
     (tmp_path / "a.obj").write_text("o thing\nf 1 2 3\n")
     assert "no line `v x y z`" in refusal(tmp_path / "a.obj")
 
@@ -77,4 +96,4 @@ def test_an_obj_with_colours_normals_and_remarks(tmp_path):
 def test_the_beginnings_of_an_off(tmp_path, start):
     rows = "".join(f"{x} {y} {z} 1 0 0\n" for x, y, z in POINTS)
     (tmp_path / "a.off").write_text(start + rows + "3 0 1 2\n")
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.off").points, POINTS)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.off").points[:3], POINTS)
