@@ -124,7 +124,7 @@ def _search_and_estimate(architecture: Architecture, device: str) -> None:
     nearest.nearest_points(points, points, 1.0)
     k_nearest.kth_distance(points, points, 2, 1.0)
     nearest.inlier_sums(motion[None], points.T, points.T, 1.0)
-    nearest.step_sums(points[None], points, points, motion[None], 1.0)
+    nearest.step_sums(points[None], points[None], points, points, motion[None], 1.0, 1.0, 1.0)
 
 
 def _pyramid(sizes: Sequence[int], architecture: Architecture, device: str) -> Pyramid:

@@ -1,19 +1,24 @@
-"""Refinement of a nearly right motion by point-to-plane ICP.
+"""Refinement of a nearly right motion by symmetric point-to-plane ICP.
 
 The start is kept if it scores clearly better than the result. Open3D's ICP does not repeat: it adds up sums
 in parallel, in an order that changes from run to run.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
-from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, se3, transform, translation
+from pcreg.geometry.se3 import dot, enlargement, lengths, moved_by_each, scale_of, se3, transform, translation
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
+MIN_COSINE = 0.7  # between the normals of partners, of either sign
+# Offset of partners, in distances, at which they have half their weight in the second stage. With weights the
+# first would not leave a start where part of the source lies on a wrong surface
+CAUCHY_SCALE = 0.1
 # Least step, in distances: below it partners at the largest distance come and go, and ICP may not end
 CONVERGENCE_RATIO = 1e-3
 # Fraction of the best score by which a later motion may score less: sampling changes scores as much
@@ -24,6 +29,18 @@ MIN_ARM, MAX_ARM = 1e-3, 1e3  # metres, of rotations; between these the metre su
 # Largest distance of partners, voxels, in each iteration. It ends small: beyond the overlap points have
 # partners on one side alone, which shrinks simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
 SIMILARITY_DISTANCES = (1.5,) * 10 + (0.75,) * 6
+
+
+class Surface(NamedTuple):
+    """Points (N, 3) with unit normals (N, 3), of either sign; or (H, N, 3) of several sources."""
+
+    points: Array
+    normals: Array
+
+    def moved(self, motions: np.ndarray) -> "Surface":
+        """The surface under each of motions (H, 4, 4)."""
+        turns = motions * np.array([1, 1, 1, 0])  # which leave out the translation
+        return Surface(moved_by_each(motions, self.points), moved_by_each(turns, self.normals))
 
 
 @dataclass(frozen=True)
@@ -37,50 +54,52 @@ class Refinement:
 
 
 def refine(
-    source: Array,
-    target: Array,
-    normals: Array,
-    motions: np.ndarray,
-    distance: float,
-    iterations: int = MAX_ITERATIONS,
+    source: Surface, target: Surface, motions: np.ndarray, distance: float, iterations: int = MAX_ITERATIONS
 ) -> list[Refinement]:
-    """Refine motions (H, 4, 4) of source (N, 3) to target (M, 3), M >= 1, spaced about `distance`.
+    """Refine motions (H, 4, 4) of source to target, which has a point or more, spaced about `distance`.
 
-    Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign, in
-    two stages of up to `iterations`: partners are up to 2 x `distance` apart, for a rough start, then 1 x. A
-    motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
-    nearest target point (MSAC; Torr and Zisserman, 2000). Of the start and the results of both stages, the
-    last one that scores about as well as the best is returned.
+    ICP along the mean normal of partners, which unlike point-to-plane is exact on curved surfaces
+    (Rusinkiewicz, SIGGRAPH 2019), in two stages of up to `iterations`: partners are up to 2 x `distance`
+    apart, for a rough start, then 1 x, with Cauchy's weights (Babin et al., ICRA 2019). A motion scores
+    max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the nearest target
+    point (MSAC; Torr and Zisserman, 2000). Of the start and the results of both stages, the last one that
+    scores about as well as the best is returned.
     """
-    xp = namespace(target)
-    origin = to_host(xp.mean(target, axis=0))  # rotations about a far origin lose digits
+    xp = namespace(target.points)
+    origin = to_host(xp.mean(target.points, axis=0))  # rotations about a far origin lose digits
     to_work, to_target = translation(-origin), translation(origin)
-    starts, planes = to_work @ motions, Planes(target - like(origin, target), normals)
-    some, moved = moved_by_each(starts, every_nth(source, MAX_COARSE_POINTS)), moved_by_each(starts, source)
+    planes = Planes(target._replace(points=target.points - like(origin, target.points)))
+    starts = to_work @ motions
+    few = Surface(*(every_nth(rows, MAX_COARSE_POINTS) for rows in source))
+    some, moved = few.moved(starts), source.moved(starts)
     still, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
-    coarse = point_to_plane(some, planes, still, 2 * distance, min_step, iterations)
-    fine = point_to_plane(moved, planes, coarse, distance, min_step, iterations)
+    coarse = point_to_plane(some, planes, still, (2 * distance, np.inf), min_step, iterations)
+    fine = point_to_plane(moved, planes, coarse, (distance, CAUCHY_SCALE * distance), min_step, iterations)
     found = []
-    for start, points, steps in zip(starts, moved, np.stack([still, coarse, fine], axis=1), strict=True):
+    for start, points, steps in zip(
+        starts, moved.points, np.stack([still, coarse, fine], axis=1), strict=True
+    ):
         fits = _fits(moved_by_each(steps, points), planes.index, distance)
         best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
         _, near, rmse = fits[best].tolist()
         T = to_target @ steps[best] @ start
-        found.append(Refinement(T, near / max(len(source), 1), rmse, distance))
+        found.append(Refinement(T, near / max(len(source.points), 1), rmse, distance))
     return found
 
 
 def refine_similarity(
-    source: Array, target: Array, normals: Array, T_target_source: np.ndarray, voxel: float
+    source: Surface, target: Surface, T_target_source: np.ndarray, voxel: float
 ) -> np.ndarray:
-    """The similarity (4, 4) near T_target_source that lays source (N, 3) on target (M, 3).
+    """The similarity (4, 4) near T_target_source that lays source on target.
 
-    Point-to-plane ICP that also enlarges. Both clouds have a point per `voxel`; normals (M, 3) of the target
-    are of either sign. Returns the start where too few points touch.
+    ICP as by `refine` that also enlarges. Both clouds have a point per `voxel`. Returns the start where too
+    few points touch.
     """
-    planes, T = Planes(target, normals), T_target_source
+    planes, T = Planes(target), T_target_source
     for voxels in SIMILARITY_DISTANCES:
-        points, partners, upright = planes.partners(transform(T, source), voxels * voxel)
+        turned = transform(se3(T[:3, :3] / scale_of(T), np.zeros(3)), source.normals)
+        moved = Surface(transform(T, source.points), turned)
+        points, partners, upright = planes.partners(moved, voxels * voxel, np.inf)
         if len(points) < 7:  # unknowns of a similarity
             return T_target_source
         xp = namespace(points)
@@ -95,33 +114,43 @@ def refine_similarity(
 
 
 class Planes:
-    """Points (M, 3) with normals (M, 3), and an index of the points."""
+    """A target (M, 3), and an index of its points."""
 
-    def __init__(self, points: Array, normals: Array) -> None:
-        self.points, self.normals, self.index = points, normals, Index(points)
+    def __init__(self, surface: Surface) -> None:
+        self.surface, self.index = surface, Index(surface.points)
 
-    def partners(self, moved: Array, max_distance: float) -> tuple[Array, Array, Array]:
-        """Moved points (K, 3) closer than `max_distance` to a point, nearest points, and their normals."""
-        xp = namespace(moved)
-        distance, partner = self.index.query(moved, max_distance=max_distance)
+    def partners(self, moved: Surface, max_distance: float, scale: float) -> tuple[Array, Array, Array]:
+        """Moved points (K, 3) closer than `max_distance` to a point, nearest points, and mean normals.
+
+        The length of a mean normal is the square root of the weight of the partners: 1 / (1 + (r / scale)^2)
+        with their offset r along it, or 0 if the cosine of their normals is less than MIN_COSINE.
+        """
+        xp = namespace(moved.points)
+        distance, partner = self.index.query(moved.points, max_distance=max_distance)
         near = xp.nonzero(distance < np.inf)[0]
         partner = take(partner, near)
-        there = (take(rows, partner) for rows in (self.points, self.normals))
-        return take(moved, near), *there
+        points, here = (take(rows, near) for rows in moved)
+        partners, there = (take(rows, partner) for rows in self.surface)
+        cosine = dot(here, there)
+        mean = (here * xp.sign(cosine)[:, None] + there) / xp.sqrt(2 + 2 * xp.abs(cosine))[:, None]
+        offset = dot(partners - points, mean) / scale
+        root = (xp.abs(cosine) >= MIN_COSINE) / xp.sqrt(1 + offset * offset)
+        return points, partners, mean * root[:, None]
 
-    def step_sums(self, sources: Array, motions: np.ndarray, max_distance: float) -> np.ndarray:
-        """Sums (H, 6, 7) of J^T J, J^T r over partners of sources (H, N, 3), each moved by its motion.
+    def step_sums(self, sources: Surface, motions: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+        """Sums (H, 6, 7) of J^T J, J^T r over partners of H sources, each moved by its motion.
 
-        The motions are (H, 4, 4); J is `plane_rows`.
+        The motions are (H, 4, 4), the `bounds` those of `partners`; J is `plane_rows`.
         """
-        if not is_on_host(sources) and sources.is_cuda:
+        if not is_on_host(sources.points) and sources.points.is_cuda:
             from pcreg.kernels.triton.points.nearest import step_sums
 
-            sums = step_sums(sources, self.points, self.normals, like(motions, sources), max_distance)
-            return to_host(sums)[:, :6]
+            T = like(motions, sources.points)
+            return to_host(step_sums(*sources, *self.surface, T, *bounds, MIN_COSINE))[:, :6]
         found = []
-        for source, T in zip(sources, motions, strict=True):
-            points, partners, normals = self.partners(transform(T, source), max_distance)
+        for points, normals, T in zip(*sources, motions, strict=True):
+            moved = Surface(points, normals).moved(T[None])
+            points, partners, normals = self.partners(Surface(*(rows[0] for rows in moved)), *bounds)
             found.append(_sums(plane_rows(points, normals), dot(partners - points, normals)))
         return np.stack(found)
 
@@ -134,22 +163,31 @@ def plane_rows(points: Array, normals: Array) -> Array:
 
 
 def point_to_plane(
-    sources: Array, planes: Planes, motions: np.ndarray, max_distance: float, min_step: float, iterations: int
+    sources: Surface,
+    planes: Planes,
+    motions: np.ndarray,
+    bounds: tuple[float, float],
+    min_step: float,
+    iterations: int,
 ) -> np.ndarray:
-    """Iterate ICP of each of sources (H, N, 3) from its motion until a step is below `min_step` metres.
+    """Iterate ICP of each of H sources from its motion until a step is below `min_step` metres.
 
-    Partners are within `max_distance` metres. Returns the last motions (H, 4, 4). On a GPU one launch
-    computes a step of all sources.
+    The `bounds`, metres, are those of `Planes.partners`. Returns the last motions (H, 4, 4). On a GPU one
+    launch computes a step of all sources.
     """
     T, moving = motions.copy(), np.arange(len(motions))
     # Mean distances from the origin, by which rotations in radians become metres
-    radii = [float(namespace(s).mean(lengths(transform(m, s)))) for s, m in zip(sources, T, strict=True)]
+    radii = [
+        float(namespace(s).mean(lengths(transform(m, s)))) for s, m in zip(sources.points, T, strict=True)
+    ]
     for _ in range(iterations):
         if len(moving) == 0:
             break
-        some = sources if len(moving) == len(T) else take(sources, like(moving, sources))
+        some = sources
+        if len(moving) < len(T):
+            some = Surface(*(take(rows, like(moving, rows)) for rows in sources))
         steps = []
-        for h, sums in zip(moving, planes.step_sums(some, T[moving], max_distance), strict=True):
+        for h, sums in zip(moving, planes.step_sums(some, T[moving], bounds), strict=True):
             twist = _solution(sums)
             T[h] = _motion(twist) @ T[h]
             steps.append(radii[h] * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]))

@@ -20,7 +20,7 @@ import numpy as np
 from pcreg.geometry.se3 import enlargement, residuals, scale_of, umeyama
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.estimation.icp import refine_similarity
+from pcreg.registration.estimation.icp import Surface, refine_similarity
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability
 from pcreg.registration.judge.overlap import Overlap
@@ -187,7 +187,9 @@ def _refined(
     for _ in range(REFINEMENTS):
         a, b = source.enlarged(scale).at(at.descriptor), target.at(at.descriptor)
         T = at.match(a, b, seed=seed).T_target_source
-        factor = scale_of(refine_similarity(a.surface, b.surface, b.normals, T, at.voxel))
+        factor = scale_of(
+            refine_similarity(Surface(a.surface, a.normals), Surface(b.surface, b.normals), T, at.voxel)
+        )
         if not 1 / SAME_SCALE < factor < SAME_SCALE:  # a wrong motion
             break
         scale *= factor

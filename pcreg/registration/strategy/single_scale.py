@@ -12,7 +12,7 @@ from pcreg.geometry.normals import fills_space
 from pcreg.geometry.se3 import mean_displacement, residuals, transform, turns
 from pcreg.registration.clouds.preprocess import NORMAL_RADIUS, DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
-from pcreg.registration.estimation.icp import MAX_ITERATIONS, refine
+from pcreg.registration.estimation.icp import MAX_ITERATIONS, Surface, refine
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.confidence import ACCEPT_CONFIDENCE, MIN_LIKELY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
@@ -225,10 +225,12 @@ class SingleScaleRegistrar:
         source, target = pair.source, pair.target
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
-        planes, distance = (target.surface, target.normals), CONTACT_DISTANCE_VOXELS * self.voxel
+        distance = CONTACT_DISTANCE_VOXELS * self.voxel
+        some = Surface(every_nth(source.surface, points), every_nth(source.normals, points))
+        planes = Surface(target.surface, target.normals)
         matched, partners = pair.points[:, 0], pair.points[:, 1]
         found, prior = [], self.prior.about(source.surface)
-        for refined in refine(every_nth(source.surface, points), *planes, motions, distance, iterations):
+        for refined in refine(some, planes, motions, distance, iterations):
             T = refined.T_target_source
             overlap = Overlap.of(source.surface, *planes, T, distance)
             agree = residuals(T, matched, partners) < self.match_distance

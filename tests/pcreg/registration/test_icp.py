@@ -6,7 +6,7 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.normals import normals_of
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
 from pcreg.registration.estimation import icp
-from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.estimation.icp import Refinement, Surface
 
 
 def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
@@ -17,12 +17,20 @@ def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
     return points
 
 
+def with_normals(points: np.ndarray, distance: float) -> Surface:
+    return Surface(points, normals_of(points, 3 * distance)[0])
+
+
 def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
+    return refine_surfaces(with_normals(source, distance), with_normals(target, distance), start, distance)
+
+
+def refine_surfaces(source: Surface, target: Surface, start: np.ndarray, distance: float) -> Refinement:
     """Refine by arrays, and check that tensors give the same result."""
-    clouds = source, target, normals_of(target, 3 * distance)[0]
     motions = np.stack([start, start @ se3(np.eye(3), [distance / 2, 0, 0])])
-    found, _ = icp.refine(*clouds, motions, distance)
-    by_tensors, _ = icp.refine(*map(torch.from_numpy, clouds), motions, distance)
+    found, _ = icp.refine(source, target, motions, distance)
+    tensors = (Surface(*map(torch.from_numpy, each)) for each in (source, target))
+    by_tensors, _ = icp.refine(*tensors, motions, distance)
     np.testing.assert_allclose(by_tensors.T_target_source, found.T_target_source, rtol=1e-9, atol=1e-9)
     assert (by_tensors.overlap, by_tensors.rmse) == pytest.approx((found.overlap, found.rmse), abs=1e-9)
     return found
@@ -31,13 +39,18 @@ def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])
 def test_a_rough_start_becomes_exact(shift):
     """The walls start beyond the distance; a shelf that the target lacks is within twice the distance."""
-    target = corner()
+    walls = corner()
+    target = Surface(walls, np.eye(3)[walls.argmin(axis=1)])
     shelf = np.random.default_rng(5).uniform([0.3, 0.3, 0.15], [1.7, 1.7, 0.15], (600, 3))
     T_true = se3(rotation_about((1, 2, 3), 40), np.array([0.3, -0.2, 0.5]))
-    source = transform(inverse(T_true), np.concatenate([target[:2400], shelf]))
+    seen = Surface(
+        np.concatenate([walls[:2400], shelf]), np.concatenate([target.normals[:2400], [[0, 0, 1]] * 600])
+    )
+    source = Surface(*(rows[0] for rows in seen.moved(inverse(T_true)[None])))
     place = se3(np.eye(3), np.array(shift, dtype=np.float64))
     start = se3(rotation_about((0, 1, 1), 1), np.array([-0.15, -0.14, -0.16])) @ T_true
-    refined = refine(source, transform(place, target), place @ start, distance=0.1)
+    shifted = target._replace(points=transform(place, walls))
+    refined = refine_surfaces(source, shifted, place @ start, distance=0.1)
     found = inverse(place) @ refined.T_target_source
     assert rotation_error(found, T_true) < 1e-3
     assert translation_error(found, T_true) < 1e-4

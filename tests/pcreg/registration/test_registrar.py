@@ -44,9 +44,10 @@ def test_a_known_motion_comes_back(room, found):
 
 
 def test_a_full_refinement_that_slides_away_is_undone(room, registrar, monkeypatch):
-    def sliding(surface, target, normals, motions, distance, iterations):
-        slid = se3(np.eye(3), [0.5 * (iterations == MAX_ITERATIONS), 0, 0]) @ motions
-        return refine(surface, target, normals, slid, distance, 1)
+    def sliding(source, target, motions, distance, iterations):
+        if iterations == MAX_ITERATIONS:
+            motions, iterations = se3(np.eye(3), [0.5, 0, 0]) @ motions, 1
+        return refine(source, target, motions, distance, iterations)
 
     monkeypatch.setattr(single_scale, "refine", sliding)
     found = registrar.register(room.source, room.target)

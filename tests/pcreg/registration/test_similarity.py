@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import scale_of, se3, transform
-from pcreg.registration.estimation.icp import refine_similarity
+from pcreg.registration.estimation.icp import Surface, refine_similarity
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -67,6 +67,6 @@ def test_a_scale_is_found_between_two_clouds_alone(registrar, room):
 
 def test_surfaces_that_do_not_touch_keep_the_start():
     rng = np.random.default_rng(0)
-    points, normals = rng.standard_normal((50, 3)), np.tile([0.0, 0, 1], (50, 1))
+    surface = Surface(rng.standard_normal((50, 3)), np.tile([0.0, 0, 1], (50, 1)))
     start = se3(np.eye(3), np.array([100.0, 0, 0]))
-    np.testing.assert_array_equal(refine_similarity(points, points, normals, start, 0.05), start)
+    np.testing.assert_array_equal(refine_similarity(surface, surface, start, 0.05), start)

@@ -119,34 +119,46 @@ def _with_one(x, y, z):
 
 
 def step_sums(
-    sources: Tensor, target: Tensor, normals: Tensor, motions: Tensor, max_distance: float
+    sources: Tensor,
+    upright: Tensor,
+    target: Tensor,
+    normals: Tensor,
+    motions: Tensor,
+    max_distance: float,
+    scale: float,
+    min_cosine: float,
 ) -> Tensor:
     """Sums (H, 7, 7) of (J, r)^T (J, r) over the points of each source (H, N, 3) with a target point nearby.
 
-    Each source is moved by its motion (4, 4). A point closer than `max_distance` to the nearest target point
-    (M, 3) with normal n (M, 3) adds a row: r is the offset to that point along n, and J (6,) the derivative
-    of the moved point along n, rotation first. All arrays are float64; the order of the sum is fixed.
+    Each source, with unit normals `upright` (H, N, 3), is moved by its motion (4, 4). A point closer than
+    `max_distance` to the nearest target point (M, 3), whose normal (M, 3) is within `min_cosine` of its own,
+    of either sign, adds a row: n is the mean normal, r the offset to that point along n, and J (6,) the
+    derivative of the moved point along n, rotation first; all divided by sqrt(1 + (r / scale)^2). All arrays
+    are float64; the order of the sum is fixed.
     """
-    tensors = [each.contiguous() for each in (sources, target, normals, motions)]
+    tensors = [each.contiguous() for each in (sources, upright, target, normals, motions)]
     H, N, _ = sources.shape
     programs = -(-N // QUERIES.value)
     parts = sources.new_empty((H, programs, WIDTH.value, WIDTH.value))
-    arguments = *tensors, parts, max_distance**2, N, len(target), programs
+    arguments = *tensors, parts, max_distance**2, scale, min_cosine, N, len(target), programs
     launch(_step_sums, H * programs, arguments, {})
     return parts.sum(1)[:, :7, :7]
 
 
 @triton.jit(
     do_not_specialize=["Q", "M", "programs"],
-    do_not_specialize_on_alignment=["sources", "target", "normals", "motions", "parts"],
+    do_not_specialize_on_alignment=["sources", "upright", "target", "normals", "motions", "parts"],
 )
 def _step_sums(
     sources,  # (H, Q, 3) float64, like all arrays
+    upright,  # (H, Q, 3)
     target,  # (M, 3)
     normals,  # (M, 3)
     motions,  # (H, 4, 4)
     parts,  # (H, programs, WIDTH, WIDTH), out
     most: tl.float64,  # squared metres
+    scale: tl.float64,
+    min_cosine: tl.float64,
     Q,
     M,
     programs,  # for each source
@@ -162,9 +174,21 @@ def _step_sums(
     z = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz + tl.load(T + 11)
     least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None])
     near = inside & (least < most)
+    sx, sy, sz = three_at(upright + 3 * (h * Q + q), inside)
+    ux = tl.load(T) * sx + tl.load(T + 1) * sy + tl.load(T + 2) * sz
+    uy = tl.load(T + 4) * sx + tl.load(T + 5) * sy + tl.load(T + 6) * sz
+    uz = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz
     nx, ny, nz = three_at(normals + 3 * partner, near)
+    cosine = ux * nx + uy * ny + uz * nz
+    sign = tl.where(cosine < 0, -1.0, 1.0).to(tl.float64)
+    nx, ny, nz = nx + sign * ux, ny + sign * uy, nz + sign * uz
     tx, ty, tz = three_at(target + 3 * partner, near)
     dx, dy, dz = tx - x, ty - y, tz - z
+    length = tl.sqrt(2 + 2 * tl.abs(cosine))
+    offset = (dx * nx + dy * ny + dz * nz) / (length * scale)
+    counts = near & (tl.abs(cosine) >= min_cosine)
+    weight = tl.where(counts, 1 / (length * tl.sqrt(1 + offset * offset)), 0.0)
+    nx, ny, nz = weight * nx, weight * ny, weight * nz
     column = tl.arange(0, WIDTH)[None, :]
     row = tl.where(column == 0, (y * nz - z * ny)[:, None], 0.0)
     row = tl.where(column == 1, (z * nx - x * nz)[:, None], row)
