@@ -4,7 +4,7 @@ Structure from motion gives such a source. Its scale is found first. Descriptors
 the source is described at several sizes, a factor of 1.25 apart, around the one at which it extends as far as
 the target: within an eighth of the right size descriptors still match. Distances are more sensitive: at each
 size the matches are enlarged in steps of 3 %, and those that then agree on one rigid motion give the scale by
-Umeyama's least squares. Point-to-plane ICP that also enlarges refines the scale.
+Umeyama's least squares. ICP that also enlarges refines the scale.
 
 The enlarged source is then registered as any other. Other scales that many matches propose are judged, too:
 an answer is refused where two scales fit about equally well, and where the overlap lies on itself when the
