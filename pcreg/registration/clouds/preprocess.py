@@ -149,7 +149,7 @@ def _too_few(name: str, points: Array, left: int, voxel: float) -> str:
         return f"{found}, all on a line; project degrees to metres, or name x, y, z if they are not first"
     suited = Sample.of(points, name).voxel()
     if len(downsample_and_filter(points, suited, box(points)[0])) < MIN_POINTS:
-        remedy = "take a scan with more points, or sample a mesh's faces"
+        remedy = "take a scan with more points"
     else:
         remedy = f"check its unit, or try a voxel of {suited:g} m"
     return f"{found}, {MIN_POINTS} with neighbours are needed; {remedy}"

@@ -1,4 +1,4 @@
-"""Refinement of a nearly right motion by symmetric point-to-plane ICP.
+"""Refinement of a nearly right motion by ICP along mean normals.
 
 The start is kept if it scores clearly better than the result. Open3D's ICP does not repeat: it adds up sums
 in parallel, in an order that changes from run to run.
@@ -75,10 +75,8 @@ def refine(
     still, min_step = np.broadcast_to(np.eye(4), starts.shape), CONVERGENCE_RATIO * distance
     coarse = point_to_plane(some, planes, still, (2 * distance, np.inf), min_step, iterations)
     fine = point_to_plane(moved, planes, coarse, (distance, CAUCHY_SCALE * distance), min_step, iterations)
-    found = []
-    for start, points, steps in zip(
-        starts, moved.points, np.stack([still, coarse, fine], axis=1), strict=True
-    ):
+    found, tried = [], np.stack([still, coarse, fine], axis=1)
+    for start, points, steps in zip(starts, moved.points, tried, strict=True):
         fits = _fits(moved_by_each(steps, points), planes.index, distance)
         best = np.flatnonzero(fits[:, 0] >= (1 - SCORE_TOLERANCE) * fits[:, 0].max())[-1]
         _, near, rmse = fits[best].tolist()

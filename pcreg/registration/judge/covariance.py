@@ -5,7 +5,7 @@ true motion is T exp(x), with x = (rotation, translation), in radians about the 
 metres along them. Order and side are those of GTSAM's Pose3, so that the covariance belongs to
 BetweenFactorPose3(target, source).
 
-Point-to-plane registration minimises squared residuals r = J x along the normals. If residuals were
+Registration minimises squared residuals r = J x along normals. If residuals were
 independent, the covariance would be sigma^2 (J^T J)^-1. But points of one surface share the bias of the
 sensor and of the sampling. So residuals are summed up by blocks of space: (J^T J)^-1 (sum g g^T) (J^T J)^-1
 with g = J^T r of a block (Liang and Zeger, 1986). Errors that all blocks share, such as drift within a fused
