@@ -18,7 +18,7 @@ KINDS = (*SUFFIXES, ".compressed.pcd", ".ascii.ply")
 HEADER = 600  # bytes
 ALLOWANCE = 1 << 20  # bytes that any reader may take, beside ten times those of the file
 MESHES = ".ply", ".obj", ".off", ".stl"
-ON_FACES = 1 << 25  # bytes that points on the faces of a mesh may take
+ON_FACES = 3 << 24  # bytes that points on the faces of a mesh may take
 LONGEST = 5  # seconds that it may take
 
 
