@@ -175,9 +175,8 @@ def point_to_plane(
     """
     T, moving = motions.copy(), np.arange(len(motions))
     # Mean distances from the origin, by which rotations in radians become metres
-    radii = [
-        float(namespace(s).mean(lengths(transform(m, s)))) for s, m in zip(sources.points, T, strict=True)
-    ]
+    moved = (transform(*each) for each in zip(T, sources.points, strict=True))
+    radii = [float(namespace(points).mean(lengths(points))) for points in moved]
     for _ in range(iterations):
         if len(moving) == 0:
             break

@@ -187,9 +187,8 @@ def _refined(
     for _ in range(REFINEMENTS):
         a, b = source.enlarged(scale).at(at.descriptor), target.at(at.descriptor)
         T = at.match(a, b, seed=seed).T_target_source
-        factor = scale_of(
-            refine_similarity(Surface(a.surface, a.normals), Surface(b.surface, b.normals), T, at.voxel)
-        )
+        surfaces = (Surface(each.surface, each.normals) for each in (a, b))
+        factor = scale_of(refine_similarity(*surfaces, T, at.voxel))
         if not 1 / SAME_SCALE < factor < SAME_SCALE:  # a wrong motion
             break
         scale *= factor

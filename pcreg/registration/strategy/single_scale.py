@@ -225,9 +225,8 @@ class SingleScaleRegistrar:
         source, target = pair.source, pair.target
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
-        distance = CONTACT_DISTANCE_VOXELS * self.voxel
+        distance, planes = CONTACT_DISTANCE_VOXELS * self.voxel, Surface(target.surface, target.normals)
         some = Surface(every_nth(source.surface, points), every_nth(source.normals, points))
-        planes = Surface(target.surface, target.normals)
         matched, partners = pair.points[:, 0], pair.points[:, 1]
         found, prior = [], self.prior.about(source.surface)
         for refined in refine(some, planes, motions, distance, iterations):

@@ -109,7 +109,7 @@ def test_different_rooms_are_not_registered(room, registrar, number, side):
         (np.eye(3), "too few at any voxel"),
         (np.ones((500, 3)), "too few at any voxel"),
         (np.random.default_rng(0).uniform(0, 0.2, (500, 3)), "try a voxel of 0.0[23]"),
-        (np.random.default_rng(0).uniform(0, 0.2, (40, 3)), "neighbours are needed; take a scan"),
+        (np.random.default_rng(0).uniform(0, 0.2, (40, 3)), "needed; take a scan with more points"),
         (np.zeros((5, 2)), r"shape \(5, 2\)"),
         (np.full((50, 3), np.nan), "holds no points"),
     ],

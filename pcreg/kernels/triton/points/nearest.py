@@ -130,11 +130,11 @@ def step_sums(
 ) -> Tensor:
     """Sums (H, 7, 7) of (J, r)^T (J, r) over the points of each source (H, N, 3) with a target point nearby.
 
-    Each source, with unit normals `upright` (H, N, 3), is moved by its motion (4, 4). A point closer than
-    `max_distance` to the nearest target point (M, 3), whose normal (M, 3) is within `min_cosine` of its own,
-    of either sign, adds a row: n is the mean normal, r the offset to that point along n, and J (6,) the
-    derivative of the moved point along n, rotation first; all divided by sqrt(1 + (r / scale)^2). All arrays
-    are float64; the order of the sum is fixed.
+    Each source, with unit normals `upright` (H, N, 3), is moved by its motion (4, 4). A point adds a row if
+    the nearest target point (M, 3) is closer than `max_distance`, and the cosine of their normals, of either
+    sign, is `min_cosine` or more. n is the mean of both normals, r the offset to the target point along n,
+    and J (6,) the derivative of the moved point along n, rotation first. The row is divided by
+    sqrt(1 + (r / scale)^2). All arrays are float64; the order of the sum is fixed.
     """
     tensors = [each.contiguous() for each in (sources, upright, target, normals, motions)]
     H, N, _ = sources.shape
