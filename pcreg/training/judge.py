@@ -30,7 +30,7 @@ from torch.nn.functional import softplus
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
-from pcreg.datasets.simulated.mixture import scanned_sites, single_objects
+from pcreg.datasets.simulated.mixture import few_beams, scanned_sites, single_objects
 from pcreg.datasets.simulated.outdoor.recording import KINDS
 from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
@@ -74,6 +74,7 @@ PLACES = {
     "sparse": partial(_street, partial(outdoor.record, again_sparse=True)),
     "objects": single_objects,
     "terrestrial": scanned_sites,
+    "few beams": few_beams,
 }
 
 

@@ -68,6 +68,12 @@ def scanned_sites(seed: int, index: int, device: Device = "cpu") -> Recording:
     return _at_own_voxel(recording, _random(seed, index)).thinned(FINE * ROOM_VOXEL)
 
 
+def few_beams(seed: int, index: int, device: Device = "cpu") -> Recording:
+    """Rooms and sites by a LiDAR of few beams that stands still. No training takes part of these."""
+    recording = terrestrial.record(seed, index, device, few_beams=True).without_small(MIN_POINTS)
+    return _at_own_voxel(recording, _random(seed, index))
+
+
 def sparse_rooms(seed: int, index: int, device: Device = "cpu") -> Recording:
     """Rooms as sparse as from phones and robots: even or random points, 2 to 10 cm apart."""
     rng = _random(seed, index)

@@ -1,4 +1,6 @@
-"""Recordings of rooms and sites by a terrestrial laser scanner."""
+"""Recordings of rooms and sites by a terrestrial laser scanner, or by a LiDAR that stands still."""
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,7 +10,7 @@ from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, cleared, drive_through
 from pcreg.datasets.simulated.outdoor.ground import Ground
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
-from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
+from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.recorded import Recording
@@ -21,14 +23,27 @@ NOISES = (0.001, 0.008)  # metres
 ROWS, COLUMNS = (128, 192, 256, 320), (512, 768, 1024)  # of directions between -60 and 85 degrees
 TRIPOD = np.array([[-0.15, -0.15, -2.0], [0.15, 0.15, -0.1]])
 SECONDS_BETWEEN_STATIONS = 240.0
+BEAMS = (8, 16, 32)  # of a LiDAR
 
 
-def record(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Recording `index`: scans of one scene from 4 to 8 stations."""
+def record(seed: int, index: int, device: Device = "cpu", *, few_beams: bool = False) -> Recording:
+    """Recording `index`: scans of one scene from 4 to 8 stations.
+
+    With `few_beams` the scanner is a LiDAR of LIDARS that keeps 8, 16 or 32 of its beams.
+    """
     rng, generator = random_of(seed, index, device)
     count = int(rng.integers(*STATIONS, endpoint=True))
+    scanner = (_lidar if few_beams else _scanner)(rng)
+    scene, T_world_scanner = (_room if rng.random() < INDOOR_SHARE else _site)(rng, count)
+    still = np.zeros((len(T_world_scanner), 3))
+    drive = Drive(T_world_scanner, SECONDS_BETWEEN_STATIONS * np.arange(len(still)), still, still)
+    return Recording(sweeps(scene, scanner, drive, TRIPOD, generator), T_world_scanner)
+
+
+def _scanner(rng: np.random.Generator) -> SpinningLidar:
+    """A terrestrial laser scanner."""
     rows, columns = int(rng.choice(ROWS)), int(rng.choice(COLUMNS))
-    scanner = SpinningLidar(
+    return SpinningLidar(
         tuple(np.linspace(85, -60, rows)),
         columns,
         far=rng.uniform(*RANGES),
@@ -36,10 +51,13 @@ def record(seed: int, index: int, device: Device = "cpu") -> Recording:
         noise=log_uniform(rng, *NOISES),
         min_return=1e-6,
     )
-    scene, T_world_scanner = (_room if rng.random() < INDOOR_SHARE else _site)(rng, count)
-    still = np.zeros((len(T_world_scanner), 3))
-    drive = Drive(T_world_scanner, SECONDS_BETWEEN_STATIONS * np.arange(len(still)), still, still)
-    return Recording(sweeps(scene, scanner, drive, TRIPOD, generator), T_world_scanner)
+
+
+def _lidar(rng: np.random.Generator) -> SpinningLidar:
+    """A LiDAR that keeps one of BEAMS."""
+    model = LIDARS[str(rng.choice(list(LIDARS)))]
+    beams = int(rng.choice([number for number in BEAMS if number <= len(model.elevation)]))
+    return replace(model, elevation=model.elevation[:: len(model.elevation) // beams])
 
 
 def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
