@@ -17,10 +17,9 @@ MAX_DEVIATION = 5e-3
 
 
 def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Motion (4, 4) p -> R p + t of a rotation (3, 3) and a translation (3,)."""
-    T = np.eye(4)
-    T[:3, :3] = R
-    T[:3, 3] = t
+    """Motions (..., 4, 4) p -> R p + t of rotations (..., 3, 3) and translations (..., 3)."""
+    T = np.zeros((*R.shape[:-2], 4, 4))
+    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = R, t, 1
     return T
 
 
@@ -157,10 +156,7 @@ def aligning_motion(
     U, _, Vt = np.linalg.svd(covariance)
     Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
     R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)
-    T = np.zeros((*R.shape[:-2], 4, 4))
-    T[..., :3, :3], T[..., 3, 3] = R, 1
-    T[..., :3, 3] = target_centre - (R @ source_centre[..., None])[..., 0]
-    return T
+    return se3(R, target_centre - (R @ source_centre[..., None])[..., 0])
 
 
 def rigid(matrix: np.ndarray) -> np.ndarray:

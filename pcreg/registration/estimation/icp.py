@@ -24,7 +24,6 @@ CONVERGENCE_RATIO = 1e-3
 # Fraction of the best score by which a later motion may score less: sampling changes scores as much
 SCORE_TOLERANCE = 0.01
 MAX_CONDITION = 1e8  # of the equations; directions that are determined less get no step
-MIN_ARM, MAX_ARM = 1e-3, 1e3  # metres, of rotations; between these the metre suits the equations as unit
 
 # Largest distance of partners, voxels, in each iteration. It ends small: beyond the overlap points have
 # partners on one side alone, which shrinks simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
@@ -104,9 +103,9 @@ def refine_similarity(
         middle = xp.mean(points, axis=0)
         arms = points - middle
         rows = xp.concat([plane_rows(arms, upright), dot(arms, upright)[:, None]], axis=1)
-        *twist, growth = _solution(_sums(rows, dot(partners - points, upright)))
+        *twist, growth = _solutions(_sums(rows, dot(partners - points, upright)))
         middle = to_host(middle)
-        step = _motion(np.array(twist)) @ enlargement(1 + growth)
+        step = _motions(np.array(twist)) @ enlargement(1 + growth)
         T = translation(middle) @ step @ translation(-middle) @ T
     return T
 
@@ -176,19 +175,17 @@ def point_to_plane(
     T, moving = motions.copy(), np.arange(len(motions))
     # Mean distances from the origin, by which rotations in radians become metres
     moved = (transform(*each) for each in zip(T, sources.points, strict=True))
-    radii = [float(namespace(points).mean(lengths(points))) for points in moved]
+    radii = np.array([float(namespace(points).mean(lengths(points))) for points in moved])
     for _ in range(iterations):
         if len(moving) == 0:
             break
         some = sources
         if len(moving) < len(T):
             some = Surface(*(take(rows, like(moving, rows)) for rows in sources))
-        steps = []
-        for h, sums in zip(moving, planes.step_sums(some, T[moving], bounds), strict=True):
-            twist = _solution(sums)
-            T[h] = _motion(twist) @ T[h]
-            steps.append(radii[h] * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]))
-        moving = moving[np.array(steps) >= min_step]
+        twists = _solutions(planes.step_sums(some, T[moving], bounds))
+        T[moving] = _motions(twists) @ T[moving]
+        turn, slide = lengths(twists[:, :3]), lengths(twists[:, 3:])
+        moving = moving[radii[moving] * turn + slide >= min_step]
     return T
 
 
@@ -197,22 +194,24 @@ def _sums(rows: Array, offsets: Array) -> np.ndarray:
     return to_host(namespace(rows).concat([rows.T @ rows, (rows.T @ offsets)[:, None]], axis=1))
 
 
-def _solution(sums: np.ndarray) -> np.ndarray:
-    """Solve normal equations (C, C + 1) for a step (C,), 0 in directions that they do not determine.
+def _solutions(sums: np.ndarray) -> np.ndarray:
+    """Solve normal equations (..., C, C + 1) for steps (..., C), 0 in directions that they do not determine.
 
-    Entries of rotations and growth are proportional to the square of their arms. In clouds of kilometres, and
-    of less than a millimetre, this alone exceeds MAX_CONDITION: there the mean arm is the unit.
+    Rotations and growth are solved for in units of their arm, so that the size of a cloud does not matter.
     """
-    units, turns, slides = np.ones(len(sums)), np.trace(sums[:3, :3]), np.trace(sums[3:6, 3:6])
-    if min(turns, slides) > 0 and not MIN_ARM < (arm := np.sqrt(turns / slides)) < MAX_ARM:
-        units[:3] = units[6:] = arm
-    equations = sums[:, :-1] / np.outer(units, units)
-    return np.linalg.lstsq(equations, sums[:, -1] / units, rcond=1 / MAX_CONDITION)[0] / units
+    squares = np.diagonal(sums, axis1=-2, axis2=-1)
+    turns, slides = squares[..., :3].sum(-1), squares[..., 3:6].sum(-1)
+    units, arm = np.ones(squares.shape), np.ones(turns.shape)
+    np.divide(turns, slides, out=arm, where=(turns > 0) & (slides > 0))
+    units[..., :3] = units[..., 6:] = np.sqrt(arm)[..., None]
+    equations = sums[..., :-1] / (units[..., :, None] * units[..., None, :])
+    inverses = np.linalg.pinv(equations, 1 / MAX_CONDITION, hermitian=True)
+    return (inverses @ (sums[..., -1] / units)[..., None])[..., 0] / units
 
 
-def _motion(twist: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) of a rotation vector and a translation (6,)."""
-    return se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:])
+def _motions(twists: np.ndarray) -> np.ndarray:
+    """The motions (..., 4, 4) of rotation vectors and translations (..., 6)."""
+    return se3(Rotation.from_rotvec(twists[..., :3]).as_matrix(), twists[..., 3:])
 
 
 def _fits(moved: Array, index: Index, distance: float) -> np.ndarray:

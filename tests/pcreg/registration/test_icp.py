@@ -124,7 +124,7 @@ def test_clouds_out_of_reach_keep_the_start():
     """A direction that is determined 1e8 times less well than all others is not changed either."""
     for least, step in ((1e-9, 0.0), (1e-7, 1.0)):
         sums = np.insert(np.diag([1, 1, 1, 1, 1, least]), 6, least, axis=1)
-        assert icp._solution(sums)[5] == pytest.approx(step)
+        assert icp._solutions(sums)[5] == pytest.approx(step)
     start = se3(np.eye(3), np.array([50.0, 0, 0]))
     refined = refine(corner(500), corner(500), start, distance=0.1)
     np.testing.assert_allclose(refined.T_target_source, start, atol=1e-9)
