@@ -63,10 +63,10 @@ def answer_at_scales(
             return scale.match(*described, seed=seed)
         return scale.verify(*described, T_target_source, first.match_distance, turned=True)
 
-    def answer_at_first(**way: Any) -> tuple[Registration, list[DescribedCloud]]:
+    def answer_at_first(promising: float = 0.0, **way: Any) -> tuple[Registration, list[DescribedCloud]]:
         described = _at_first_scale(first, source, target, **way)
         clock.lap("describe")
-        found = answer(first, described)
+        found = answer(replace(first, promising=promising), described)
         clock.add(found.seconds)
         return found, described
 
@@ -75,7 +75,7 @@ def answer_at_scales(
         again, _ = answer_at_first(twice=True)
         found = max(found, again, key=lambda each: each.confidence)
     if not found.registered and thorough and any(around := [cloud.may_be_whole for cloud in described]):
-        whole, from_around = answer_at_first(around=around)
+        whole, from_around = answer_at_first(MIN_RETRIED_CONFIDENCE, around=around)
         if whole.confidence > found.confidence:
             found, described = whole, from_around
     if found.registered:

@@ -33,6 +33,7 @@ FIRST_MOTIONS = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP in a brief refinement
 # Share of its probability that a full refinement must keep: so 133 of 216 simulated pairs are right, else 130
 MIN_KEPT_PROBABILITY = 0.5
+MIN_FINISHED_PROBABILITY = 0.03  # of 206 simulated motions with less none gets over 0.06 by full refinement
 MIN_KEPT_OVERLAP = 0.9  # share of the overlap that a turn of a symmetric source keeps
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two hypotheses put the source, on average
 NO_SURFACE = "the points of the {} lie on no surface but fill space, as noise does: matches prove little"
@@ -72,6 +73,7 @@ class SingleScaleRegistrar:
 
     descriptor: Descriptor
     sure: float = 0.9  # probability of one of the first motions from which no others are tried
+    promising: float = 0.0  # the same, below which no others are tried either
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
 
@@ -154,7 +156,7 @@ class SingleScaleRegistrar:
             source,
             target,
             matches,
-            _coordinates(matches.rows, source, target),
+            _matched(source.points, target.points, matches.rows),
             DescriptorAgreement(source, target, self.match_distance),
             FreeSpace(source.surface, target.surface, margin, viewpoints),
             clock,
@@ -163,16 +165,17 @@ class SingleScaleRegistrar:
     def _searched(self, pair: _Pair, seed: int) -> list[Hypothesis]:
         """The hypotheses about a pair, most likely first, at least one.
 
-        The two motions that rank first are refined briefly, and, unless one has the probability `sure`, all
-        others. The likeliest is then refined fully, unless that more than halves its probability.
+        The two motions that rank first are refined briefly, and, unless one has the probability `sure` or
+        none is `promising`, all others. The likeliest is then refined fully, unless its probability is small,
+        or more than halved by that.
         """
         first, others = np.split(self._proposed(pair, seed), [FIRST_MOTIONS])
         pair.clock.lap("estimate")
         found = self._aligned(pair, first, briefly=True)
-        if max(each.allowed * each.probability for each in found) < self.sure:
+        if self.promising <= max(each.allowed * each.probability for each in found) < self.sure:
             found += self._aligned(pair, others, briefly=True)
-        while (found := self._distinct(found, pair.source))[0].briefly:
-            found[0] = self._finished(pair, found[0])
+        while (best := (found := self._distinct(found, pair.source))[0]).briefly:
+            found[0] = self._finished(pair, best)
         pair.clock.lap("refine")
         return found
 
@@ -242,6 +245,8 @@ class SingleScaleRegistrar:
 
     def _finished(self, pair: _Pair, brief: Hypothesis) -> Hypothesis:
         """Refine the hypothesis fully, or leave it if that halves its probability, as with bent scans."""
+        if brief.probability < MIN_FINISHED_PROBABILITY:
+            return brief._replace(briefly=False)
         (full,) = self._refined(pair, brief.T_target_source[None])
         has_slid = full.probability < MIN_KEPT_PROBABILITY * brief.probability
         return brief._replace(briefly=False) if has_slid else full
@@ -263,7 +268,6 @@ class SingleScaleRegistrar:
         if verdict.confidence > MIN_LIKELY:
             verdict = self._on_surfaces(verdict, source, target)
         pair.clock.lap("verdict")
-        rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
         found = Registration(
             best.T_target_source,
             verdict.registered,
@@ -271,8 +275,8 @@ class SingleScaleRegistrar:
             verdict.reason,
             evidence=best.evidence,
             voxel=self.voxel,
-            matches=np.stack(rows, axis=1),
-            matched_points=_coordinates(best.inliers, source, target),
+            matches=_matched(source.rows, target.rows, best.inliers),
+            matched_points=_matched(source.points, target.points, best.inliers),
             covariance=covariance(best.overlap, best.T_target_source, self.voxel),
             alternative=others[0].T_target_source if verdict.ambiguous else None,
             seconds=pair.clock.seconds,
@@ -290,11 +294,7 @@ class SingleScaleRegistrar:
         return verdict
 
 
-def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
-    """Described points (P, 2, 3), on the host, in rows (P, 2) of source and target."""
-    return np.stack([_taken(source.points, matches[:, 0]), _taken(target.points, matches[:, 1])], axis=1)
-
-
-def _taken(array: Array, rows: np.ndarray) -> np.ndarray:
-    """Some rows (P,) of an array, on the host."""
-    return to_host(take(array, like(rows, array)))
+def _matched(source: Array, target: Array, matches: np.ndarray) -> np.ndarray:
+    """Rows (P, 2, ...) of two arrays, on the host, in matches (P, 2)."""
+    sides = zip((source, target), matches.T, strict=True)
+    return np.stack([to_host(take(array, like(rows, array))) for array, rows in sides], axis=1)

@@ -2,6 +2,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -54,6 +55,15 @@ def test_a_full_refinement_that_slides_away_is_undone(room, registrar, monkeypat
     found = registrar.register(room.source, room.target)
     assert found.registered
     assert translation_error(found.T_target_source, room.T_target_source) < 0.1
+
+
+@pytest.mark.parametrize(("promising", "refined"), [(0.0, [2, 10]), (0.03, [2])])
+def test_a_hopeless_motion_is_refined_no_further(room, registrar, monkeypatch, promising, refined):
+    scale, spy = replace(registrar.at(VOXEL), promising=promising), Mock(wraps=refine)
+    monkeypatch.setattr(single_scale.Hypothesis, "probability", 0.02)
+    monkeypatch.setattr(single_scale, "refine", spy)
+    scale.hypotheses(*(registrar.prepare(each).at(scale.descriptor) for each in (room.source, room.target)))
+    assert [len(call.args[2]) for call in spy.call_args_list] == refined
 
 
 class Own(FPFH):
