@@ -69,7 +69,7 @@ def scanned_sites(seed: int, index: int, device: Device = "cpu") -> Recording:
 
 
 def few_beams(seed: int, index: int, device: Device = "cpu") -> Recording:
-    """Rooms and sites by a LiDAR of few beams that stands still. No training takes part of these."""
+    """Rooms and sites by a LiDAR of few beams that stands still, which no training has."""
     recording = terrestrial.record(seed, index, device, few_beams=True).without_small(MIN_POINTS)
     return _at_own_voxel(recording, _random(seed, index))
 

@@ -29,7 +29,7 @@ BEAMS = (8, 16, 32)  # of a LiDAR
 def record(seed: int, index: int, device: Device = "cpu", *, few_beams: bool = False) -> Recording:
     """Recording `index`: scans of one scene from 4 to 8 stations.
 
-    With `few_beams` the scanner is a LiDAR of LIDARS that keeps 8, 16 or 32 of its beams.
+    With `few_beams` the scanner is a spinning LiDAR that keeps 8, 16 or 32 of its beams.
     """
     rng, generator = random_of(seed, index, device)
     count = int(rng.integers(*STATIONS, endpoint=True))
@@ -54,7 +54,7 @@ def _scanner(rng: np.random.Generator) -> SpinningLidar:
 
 
 def _lidar(rng: np.random.Generator) -> SpinningLidar:
-    """A LiDAR that keeps one of BEAMS."""
+    """A LiDAR that keeps 8, 16 or 32 of its beams."""
     model = LIDARS[str(rng.choice(list(LIDARS)))]
     beams = int(rng.choice([number for number in BEAMS if number <= len(model.elevation)]))
     return replace(model, elevation=model.elevation[:: len(model.elevation) // beams])

@@ -10,7 +10,7 @@ import torch
 
 from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
 from pcreg.datasets.simulated.indoor.recording import WIDE
-from pcreg.datasets.simulated.mixture import SHARES, kind_of, record, single_objects
+from pcreg.datasets.simulated.mixture import SHARES, few_beams, kind_of, record, single_objects
 from pcreg.datasets.simulated.outdoor import recording
 from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.features.pretrained import ROOM_VOXEL
@@ -34,7 +34,7 @@ def few_clouds(monkeypatch):
         monkeypatch.setattr(indoor, name, lambda *arguments, bend=0.0: scans(*arguments))
 
 
-@pytest.mark.parametrize("kind", SHARES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*SHARES, few_beams], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("index", range(2))
 def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, index):
     recording, again = (kind(3, index) for _ in range(2))
