@@ -43,7 +43,8 @@ def answer_at_scales(
        likelier answer counts.
     2. A registration below 0.95 is refused without further tries if the mirrored source has more confidence.
     3. After a refusal a `thorough` search takes a cloud for an object seen from all sides, such as a model,
-       if its estimated viewpoint lies within it, and answers again. The likelier answer counts.
+       if its estimated viewpoint lies within it, and answers again, by the first two hypotheses alone if
+       neither is promising. The likelier answer counts.
     4. After another refusal it tries the other scales. Each scale is one more chance to be wrong. So a motion
        found there is assessed at the first scale as well, and its confidence, the geometric mean of both with
        that of the other scale taken three times, must reach that of the mirrored source.
